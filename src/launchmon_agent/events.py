@@ -1,0 +1,483 @@
+"""The vocabulary: every fact that travels or is recorded, and its wire format (one JSON object a line).
+
+An event is a frozen dataclass with a ``kind`` and ``at``: seconds since the epoch on the target. Sizes are bytes,
+rates bytes per second, times seconds, utilisations percent. ``None`` means "not known", never zero.
+
+Reading is tolerant so that versions can meet: unknown fields are dropped, missing ones take their default, and an
+unknown kind becomes :class:`Other`, which keeps the original object. ``docs/recording-format.md`` describes the format.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Union
+
+PROTOCOL = 1
+"""Raised when an old reader could misread a new stream. New kinds and new optional fields do not raise it."""
+
+LAUNCHER = "launcher"
+"""The ``rank`` of marks and errors that belong to the launcher rather than to a scheduler."""
+
+
+@dataclass(frozen=True)
+class Event:
+    kind: ClassVar[str] = ""
+    at: float
+
+
+# ---------------------------------------------------------------------------------------------------------------- the run
+
+
+@dataclass(frozen=True)
+class Run(Event):
+    """What is known of the run itself. Sent first, and again whenever something in it changes."""
+
+    kind: ClassVar[str] = "run"
+    id: str
+    argv: tuple[str, ...] = ()
+    cwd: str | None = None
+    pid: int | None = None  # the launcher
+    start_time: float | None = None  # of the launcher; with pid it names one process for ever
+    launched: bool = False  # by launchmon, hence with a keeper
+    name: str | None = None
+    engine: str = "sglang"
+    engine_version: str | None = None
+    interpreter: str | None = None
+    model: str | None = None
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    attention_dp: bool = False  # --enable-dp-attention: dp divides tp instead of multiplying it
+    nnodes: int = 1
+    node_rank: int = 0
+    host: str | None = None
+    port: int | None = None
+    log: str | None = None  # path on the target, or the command or pane it is read from
+    log_source: str | None = None  # file | tee | tmux | command | none
+    series: str | None = None
+    attempt: int = 1
+    parent: str | None = None  # run id of the attempt before
+    preparations: tuple[str, ...] = ()  # what was set for a launched run, in words
+    simulated: bool = False
+
+    @property
+    def ranks_here(self) -> int:
+        """How many schedulers this node should have."""
+        world = self.tp * self.pp * (1 if self.attention_dp else self.dp)
+        return max(1, world // max(1, self.nnodes))
+
+
+# ------------------------------------------------------------------------------------------------------------- the samples
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the run at one moment."""
+
+    pid: int
+    start_time: float  # seconds since the epoch; a pid is never acted on without it
+    role: str  # launcher | scheduler | detokenizer | dp-controller | tokenizer | spawning | helper
+    ppid: int | None = None
+    rank: str | None = None  # the tag as in the log, "DP1 TP0"; schedulers only. An untagged single rank is "TP0"
+    named_by: str | None = None  # title | order: a rank is named by its place until it has a title
+    title: str | None = None
+    state: str | None = None  # R S D T Z …
+    cpu_percent: float | None = None  # of one core, since the sample before
+    tree_cpu_percent: float | None = None  # with its children (compilers burn CPU there)
+    threads: int | None = None
+    rss_anon: int | None = None
+    rss_file: int | None = None
+    rss_shmem: int | None = None
+    read_bps: float | None = None
+    write_bps: float | None = None
+    major_faults: int | None = None  # since the start of the process
+    context_switches: int | None = None  # since the start of the process, all kinds
+    blocked_in: str | None = None  # wchan
+    children: dict[str, int] = field(default_factory=dict)  # kind → count: {"nvcc": 2}
+    gpu: int | None = None
+    gpu_memory: int | None = None
+    gpu_mapped_by: str | None = None  # pid | nspid | order
+
+    @property
+    def rss(self) -> int | None:
+        parts = [part for part in (self.rss_anon, self.rss_file, self.rss_shmem) if part is not None]
+        return sum(parts) if parts else None
+
+
+@dataclass(frozen=True)
+class Processes(Event):
+    """All processes of the run, launcher first, then ranks in order, then the rest."""
+
+    kind: ClassVar[str] = "processes"
+    processes: tuple[Process, ...] = ()
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    pid: int  # as NVML gives it: the host's pid, also inside a container
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Gpu:
+    index: int
+    uuid: str | None = None
+    name: str | None = None
+    pci: str | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
+    memory_slope: float | None = None  # bytes per second since the sample before
+    util_percent: float | None = None
+    memory_util_percent: float | None = None  # of the memory controller
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    temperature_c: float | None = None
+    sm_clock_mhz: float | None = None
+    throttle: tuple[str, ...] = ()
+    ecc_uncorrected: int | None = None
+    pcie_rx_bps: float | None = None
+    pcie_tx_bps: float | None = None
+    processes: tuple[GpuProcess, ...] = ()
+    error: str | None = None  # why this GPU gives no values ("GPU is lost")
+
+
+@dataclass(frozen=True)
+class Gpus(Event):
+    """All GPUs. ``source`` says where the values come from; ``error`` why there are none."""
+
+    kind: ClassVar[str] = "gpus"
+    source: str = "nvml"  # nvml | simulated | none
+    driver: str | None = None
+    error: str | None = None
+    gpus: tuple[Gpu, ...] = ()
+
+
+@dataclass(frozen=True)
+class Host(Event):
+    kind: ClassVar[str] = "host"
+    memory_total: int | None = None
+    memory_available: int | None = None
+    swap_used: int | None = None
+    shm_total: int | None = None
+    shm_used: int | None = None
+    load1: float | None = None
+    cpus: int | None = None
+    cpu_percent: float | None = None  # of all cores, 0…100
+    disk_read_bps: float | None = None
+    disk_write_bps: float | None = None
+    net_rx_bps: float | None = None
+    net_tx_bps: float | None = None
+    filesystems: dict[str, str] = field(default_factory=dict)  # what ("model", "cache") → filesystem type
+    cgroup_memory_limit: int | None = None
+    cgroup_memory_used: int | None = None
+    cgroup_oom_kills: int | None = None
+
+
+@dataclass(frozen=True)
+class Http(Event):
+    """The server's port: who holds it, and what the cheap endpoints said."""
+
+    kind: ClassVar[str] = "http"
+    port: int | None = None
+    owner_pid: int | None = None  # the process that listens there; None with listening=True: not readable
+    ours: bool | None = None  # the owner belongs to this run; None: cannot be known
+    listening: bool | None = None
+    model_info: int | None = None  # HTTP status of /model_info; 0: no answer in time
+    ready: int | None = None  # HTTP status of /ready (0.5.20+); 0: no answer in time
+    model_path: str | None = None  # what the owner says it serves
+    running: int | None = None  # requests, from /metrics where enabled
+    queued: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Kernel(Event):
+    """A kernel message that names hardware trouble or one of our processes."""
+
+    kind: ClassVar[str] = "kernel"
+    what: str = ""  # xid | nvrm | oom-kill | segfault
+    text: str = ""
+    pid: int | None = None
+
+
+@dataclass(frozen=True)
+class Exit(Event):
+    """A process of the run has ended. ``code`` as the shell's: None when it could not be learnt, -N for signal N."""
+
+    kind: ClassVar[str] = "exit"
+    pid: int = 0
+    start_time: float | None = None
+    role: str = ""
+    rank: str | None = None
+    code: int | None = None
+
+
+# ----------------------------------------------------------------------------------------------------------------- the log
+
+
+@dataclass(frozen=True)
+class Mark(Event):
+    """A log line that begins, ends or informs about a phase. ``at`` is the line's own time."""
+
+    kind: ClassVar[str] = "mark"
+    id: str = ""  # row of sglang/marks.table: "weights", "graph", …
+    what: str = ""  # begin | end | info | skip | fail
+    phase: str | None = None  # DESIGN phase name, or None where the mark only informs
+    rank: str = LAUNCHER
+    offset: int = 0  # of the line in the log, bytes
+    text: str = ""  # the message without its prefix, at most 300 characters
+    values: dict[str, str] = field(default_factory=dict)  # named groups of the pattern: {"s": "12.3", "gb": "4.5"}
+
+
+@dataclass(frozen=True)
+class Progress(Event):
+    """The newest refresh of a progress bar."""
+
+    kind: ClassVar[str] = "progress"
+    rank: str = LAUNCHER
+    phase: str | None = None
+    label: str = ""
+    done: int = 0
+    total: int = 0
+    percent: float | None = None
+    eta_s: float | None = None
+    rate: str | None = None
+
+
+@dataclass(frozen=True)
+class LogError(Event):
+    """The first line of an error in the log, with its last line once that is known."""
+
+    kind: ClassVar[str] = "error"
+    rank: str = LAUNCHER
+    offset: int = 0
+    id: str = ""  # row of sglang/errors.table
+    severity: str = "error"  # fatal | error | consequence | warning
+    text: str = ""  # at most 300 characters
+    detail: str | None = None  # last line of a traceback: "RuntimeError: …"
+
+
+@dataclass(frozen=True)
+class LastLine:
+    rank: str
+    at: float
+    text: str  # at most 300 characters, control sequences made visible
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Log(Event):
+    """The state of the log as a file. Sent when it changes, four times a second at most."""
+
+    kind: ClassVar[str] = "log"
+    size: int = 0
+    lines: int | None = None  # of the part indexed so far
+    indexed: int = 0  # bytes
+    scanned: int = 0  # bytes searched for marks
+    generation: int = 0  # raised when the file is rotated, truncated or replaced: offsets start again
+    launch_offset: int = 0  # where the newest launch in this file begins
+    grown_at: float | None = None  # when the last byte arrived
+    last: tuple[LastLine, ...] = ()  # of each rank
+    error: str | None = None
+
+
+# ------------------------------------------------------------------------------------------------- conclusions and actions
+
+
+@dataclass(frozen=True)
+class Evidence:
+    what: str
+    value: str
+
+
+@dataclass(frozen=True)
+class RuledOut:
+    kind: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Next:
+    do: str  # relaunch | dump | wait | kill | run
+    change: tuple[str, ...] = ()
+    why: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict(Event):
+    """What the judge concludes. Kinds are those of DESIGN §10."""
+
+    kind: ClassVar[str] = "verdict"
+    verdict: str = "unknown"
+    confidence: str = "low"  # high | medium | low
+    summary: str = ""
+    blames: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+    unknown: tuple[str, ...] = ()
+    next: tuple[Next, ...] = ()
+
+
+@dataclass(frozen=True)
+class Action(Event):
+    """One step of something a person asked for (a kill, a launch). Steps of one action share its ``id``."""
+
+    kind: ClassVar[str] = "action"
+    action: str = ""  # kill | launch
+    id: str = ""
+    step: str = ""  # TERM launcher | wait | KILL ranks | sweep | done | …
+    state: str = ""  # doing | done | failed
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Notice(Event):
+    """Something a person should know about the watching itself: a missing capability, a lost file."""
+
+    kind: ClassVar[str] = "notice"
+    source: str = ""  # gpu | processes | log | http | kernel | host | keeper | recording
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Other(Event):
+    """An event of a kind that this version does not know. Kept whole, shown nowhere."""
+
+    kind: ClassVar[str] = "other"
+    original: dict[str, Any] = field(default_factory=dict)
+
+
+KINDS: dict[str, type[Event]] = {
+    cls.kind: cls
+    for cls in (Run, Processes, Gpus, Host, Http, Kernel, Exit, Mark, Progress, LogError, Log, Verdict, Action, Notice)
+}
+
+
+# ------------------------------------------------------------------------------------------------------------ wire format
+
+
+class Malformed(ValueError):
+    """A line is not an event: no JSON object, no ``kind``, or a field of the wrong shape."""
+
+
+def encode(event: Event) -> bytes:
+    """One line, newline included. Fields at their default are left out."""
+    if isinstance(event, Other):
+        body = event.original
+    else:
+        body = {"kind": event.kind, **to_json(event)}
+    return json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def decode(line: bytes | str) -> Event:
+    """Raises :class:`Malformed`."""
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not JSON: {error}") from None
+    return from_body(body)
+
+
+def from_body(body: Any) -> Event:
+    """An event from its parsed JSON object. Raises :class:`Malformed`."""
+    if not isinstance(body, dict) or not isinstance(body.get("kind"), str):
+        raise Malformed("an event is a JSON object with a kind")
+    cls = KINDS.get(body["kind"])
+    at = body.get("at")
+    if isinstance(at, bool) or not isinstance(at, (int, float)):
+        raise Malformed("an event has a time, at")
+    if cls is None:
+        return Other(at=float(at), original=body)
+    event: Event = from_json(cls, body)
+    return event
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass as plain JSON values, without the fields that are at their default."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        out = {}
+        for name, default in _defaults(type(value)):
+            item = getattr(value, name)
+            if item is not default and item != default:
+                out[name] = to_json(item)
+        return out
+    if isinstance(value, (tuple, list)):
+        return [to_json(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 3) if value == value and abs(value) != float("inf") else None
+    if isinstance(value, dict):
+        return {str(key): to_json(item) for key, item in value.items()}
+    return value
+
+
+def from_json(cls: type[Any], body: Any) -> Any:
+    """A dataclass from plain JSON values. Raises :class:`Malformed` where a value has the wrong shape."""
+    if not isinstance(body, dict):
+        raise Malformed(f"{cls.__name__} is a JSON object, not {type(body).__name__}")
+    known = {}
+    for name, reader, required in _readers(cls):
+        if name in body:
+            try:
+                known[name] = reader(body[name])
+            except Malformed as error:
+                raise Malformed(f"{cls.__name__}.{name}: {error}") from None
+        elif required:
+            raise Malformed(f"{cls.__name__}.{name} is missing")
+    return cls(**known)
+
+
+_MISSING = object()
+
+
+@functools.cache
+def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
+    out = []
+    for spec in dataclasses.fields(cls):
+        if spec.default is not dataclasses.MISSING:
+            default = spec.default
+        elif spec.default_factory is not dataclasses.MISSING:
+            default = spec.default_factory()
+        else:
+            default = _MISSING
+        out.append((spec.name, default))
+    return tuple(out)
+
+
+@functools.cache
+def _readers(cls: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
+    hints = typing.get_type_hints(cls)
+    required = {name for name, default in _defaults(cls) if default is _MISSING}
+    return tuple((spec.name, _reader(hints[spec.name]), spec.name in required) for spec in dataclasses.fields(cls))
+
+
+def _reader(hint: Any) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        inner = [_reader(part) for part in typing.get_args(hint) if part is not type(None)]
+        (one,) = inner  # the vocabulary has no unions but "or None"
+        return lambda value: None if value is None else one(value)
+    if origin is tuple:
+        item = _reader(typing.get_args(hint)[0])
+        return lambda value: tuple(item(part) for part in _expect(value, list))
+    if origin is dict:
+        item = _reader(typing.get_args(hint)[1])
+        return lambda value: {str(key): item(part) for key, part in _expect(value, dict).items()}
+    if dataclasses.is_dataclass(hint):
+        return functools.partial(from_json, hint)
+    if hint is float:
+        return lambda value: float(_expect(value, (int, float)))
+    if hint in (int, str, bool):
+        return lambda value: _expect(value, hint)
+    return lambda value: value
+
+
+def _expect(value: Any, wanted: Any) -> Any:
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise Malformed(f"unexpected {type(value).__name__}")
+    return value
