@@ -1,0 +1,235 @@
+"""The recording of a run: ``events.jsonl``, one event a line, appended by one writer and read by anyone.
+
+A recording never grows without bound. At :data:`PART_SIZE` the file becomes a numbered part, which is compressed in
+the background. Once all parts together pass the cap, the oldest lose most of their samples (one a minute of each kind
+stays); what happened (marks, errors, exits, verdicts, actions) is kept for ever. In order of time a recording is::
+
+    events-0001.thin.jsonl.gz  events-0002.jsonl.gz  events-0003.jsonl  events.jsonl
+
+Each step ends in a rename, so a crash leaves either the old or the new file, and a reader takes one of each number.
+A torn last line (crash, full disk) is passed over by readers and closed by the next writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import gzip
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import IO, cast
+
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Event, Malformed, decode, encode
+from launchmon_agent.runs.directory import RunDirectory
+
+PART_SIZE = 16 << 20
+CAP = 96 << 20
+"""Bytes of all closed parts together, beyond which the oldest are thinned."""
+
+SAMPLES = frozenset({"processes", "gpus", "host", "http", "log", "progress"})
+"""Kinds of events that describe a moment; the others say that something happened."""
+
+THIN_S = 60.0
+"""Seconds between the samples of one kind that a thinned part keeps."""
+
+_PART = re.compile(r"^events-(?P<number>\d{4,})(?P<thin>\.thin)?\.jsonl(?P<gz>\.gz)?$")
+
+
+class Recording:
+    """The one writer of a run's recording. Writing never raises: a full disk must not harm the server.
+
+    ``trouble`` is called with one sentence when writing begins to fail, and again only after it worked in between.
+    Not for use from several threads at once.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        trouble: Callable[[str], None],
+        part_size: int = PART_SIZE,
+        cap: int = CAP,
+    ) -> None:
+        """Raises :class:`Refused` if another process records this run."""
+        self._directory = directory
+        self._trouble = trouble
+        self._part_size = part_size
+        self._cap = cap
+        self._failing = False
+        self._housekeeping: threading.Thread | None = None
+        self._lock = _lock(directory, trouble)
+        self._file = -1
+        self._size = 0
+        self._torn = False
+        self._open()
+
+    def append(self, *events: Event) -> bool:
+        """Writes events in one go; False if they were lost."""
+        data = b"".join(encode(event) for event in events)
+        if self._file < 0 and not self._open():
+            return False
+        if self._torn:
+            data = b"\n" + data
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._file, data[written:])
+        except OSError as error:
+            self._torn = self._torn or written > 0
+            self._size += written
+            self._failed(error)
+            return False
+        self._torn = self._failing = False
+        self._size += written
+        if self._size >= self._part_size:
+            self._close_part()
+        return True
+
+    def close(self) -> None:
+        """Ends writing, waits for the housekeeping, and lets another writer in."""
+        if self._housekeeping is not None:
+            self._housekeeping.join()
+        for descriptor in (self._file, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._file = self._lock = -1
+
+    def _open(self) -> bool:
+        try:
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._file = os.open(self._directory.events, flags, 0o600)
+            self._size = os.fstat(self._file).st_size
+            self._torn = self._size > 0 and os.pread(self._file, 1, self._size - 1) != b"\n"
+        except OSError as error:
+            self._failed(error)
+            return False
+        return True
+
+    def _failed(self, error: OSError) -> None:
+        if not self._failing:
+            self._failing = True
+            self._trouble(f"the recording cannot be written: {error.strerror or error}; the server is not affected")
+
+    def _close_part(self) -> None:
+        if self._housekeeping is not None and self._housekeeping.is_alive():
+            return  # the file grows a little further instead
+        numbers = [number for number, _ in _parts(self._directory)]
+        part = os.path.join(self._directory.path, f"events-{max(numbers, default=0) + 1:04d}.jsonl")
+        try:
+            os.rename(self._directory.events, part)
+        except OSError as error:
+            self._failed(error)
+            return
+        os.close(self._file)
+        self._file = -1
+        self._open()
+        self._housekeeping = threading.Thread(target=self._tidy, name="recording", daemon=True)
+        self._housekeeping.start()
+
+    def _tidy(self) -> None:
+        """Compresses closed parts and thins the oldest. What fails stays as it is, readable."""
+        with contextlib.suppress(OSError, EOFError):
+            for _, path in _parts(self._directory):
+                if not path.endswith(".gz"):
+                    _rewrite(path, path + ".gz", thin=False)
+            parts = [path for _, path in _parts(self._directory)]
+            total = sum(os.path.getsize(path) for path in parts)
+            for path in parts[:-1]:
+                if total <= self._cap:
+                    break
+                if not path.endswith(".thin.jsonl.gz"):
+                    thin = path.removesuffix(".jsonl.gz") + ".thin.jsonl.gz"
+                    total -= os.path.getsize(path)
+                    _rewrite(path, thin, thin=True)
+                    total += os.path.getsize(thin)
+
+
+def read_events(directory: RunDirectory) -> Iterator[Event]:
+    """The recording from its beginning, a line at a time. Lines that are no events are passed over."""
+    for path in [*(path for _, path in _parts(directory)), directory.events]:
+        # a part may be compressed or thinned just now, or damaged: what can be read is read
+        with contextlib.suppress(OSError), _open_part(path) as file:
+            yield from _events(file)
+
+
+def _events(file: IO[bytes]) -> Iterator[Event]:
+    try:
+        for line in file:
+            if line.endswith(b"\n"):
+                with contextlib.suppress(Malformed):
+                    yield decode(line)
+    except EOFError:  # a compressed part that ends early
+        return
+
+
+def _parts(directory: RunDirectory) -> list[tuple[int, str]]:
+    """Closed parts in order, one path for each number: thinned before compressed before plain."""
+    found: dict[int, str] = {}
+    try:
+        names = os.listdir(directory.path)
+    except OSError:
+        return []
+    for name in sorted(names, key=lambda name: (".thin" in name, name.endswith(".gz"))):
+        match = _PART.match(name)
+        if match:
+            found[int(match["number"])] = os.path.join(directory.path, name)
+    return sorted(found.items())
+
+
+def _open_part(path: str) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if path.endswith(".gz") else open(path, "rb")
+
+
+def _rewrite(source: str, target: str, thin: bool) -> None:
+    """Compresses a part into ``target``, then removes the source."""
+    scratch = f"{target}.new"
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with (
+            open(descriptor, "wb") as raw,
+            gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=5, mtime=0) as out,
+            _open_part(source) as file,
+        ):
+            out.writelines(_thinned(file) if thin else file)
+        os.rename(scratch, target)
+        os.unlink(source)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(scratch)
+
+
+def _thinned(file: IO[bytes]) -> Iterator[bytes]:
+    kept_at: dict[str, float] = {}
+    for line in file:
+        try:
+            event = decode(line)
+        except Malformed:
+            continue
+        if event.kind in SAMPLES:
+            if event.at - kept_at.get(event.kind, float("-inf")) < THIN_S:
+                continue
+            kept_at[event.kind] = event.at
+        yield line
+
+
+def _lock(directory: RunDirectory, trouble: Callable[[str], None]) -> int:
+    """The descriptor that holds the lock, or -1 where the file system has none (then nothing is refused)."""
+    descriptor = -1
+    try:
+        descriptor = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        if error.errno in (errno.EAGAIN, errno.EACCES) and descriptor >= 0:
+            raise Refused(
+                f"Run {directory.id} is being recorded by another keeper",
+                "each run has one keeper, which owns its recording",
+                f"launchmon attach {directory.id}",
+            ) from None
+        trouble(f"the recording cannot be locked: {error.strerror or error}")
+        return -1
+    return descriptor
