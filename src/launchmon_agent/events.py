@@ -227,7 +227,7 @@ class Mark(Event):
     kind: ClassVar[str] = "mark"
     id: str = ""  # row of sglang/marks.table: "weights", "graph", …
     what: str = ""  # begin | end | info | skip | fail
-    phase: str | None = None  # DESIGN phase name, or None where the mark only informs
+    phase: str | None = None  # its name, or None where the mark only informs
     rank: str = LAUNCHER
     offset: int = 0  # of the line in the log, bytes
     text: str = ""  # the message without its prefix, at most 300 characters
@@ -311,7 +311,7 @@ class Next:
 
 @dataclass(frozen=True)
 class Verdict(Event):
-    """What the judge concludes. Kinds are those of DESIGN §10."""
+    """What the judge concludes."""
 
     kind: ClassVar[str] = "verdict"
     verdict: str = "unknown"

@@ -1,0 +1,30 @@
+"""Keeps all tests away from the runs, settings and terminal of the person who starts them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+OWN = {"LAUNCHMON_TEST_CACHE", "LAUNCHMON_REQUIRE_REAL"}
+"""Variables that tests themselves take."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private_environment() -> Iterator[None]:
+    """State, settings and sockets in a directory of this session; a short path, since a socket's is limited."""
+    home = Path(tempfile.mkdtemp(prefix="lm-"))
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, name in (("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config"), ("XDG_RUNTIME_DIR", "run")):
+            (home / name).mkdir(mode=0o700)
+            patch.setenv(variable, str(home / name))
+        for variable in tuple(os.environ):
+            launchmons = variable.startswith("LAUNCHMON_") and variable not in OWN
+            if launchmons or variable in ("NO_COLOR", "TMUX", "TMUX_PANE", "COLUMNS", "LINES"):
+                patch.delenv(variable)
+        yield
+    shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""The rules of imports that import-linter cannot see: what a module brings in at run time, and from where it works.
+
+pyproject.toml holds the contracts between the project's own modules, and ``lint-imports`` checks them.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from launchmon.connect.bundle import agent_zip
+from tests.support.importing import SRC, Imported, import_each, modules
+
+AGENT = modules("launchmon_agent")
+CLIENT = modules("launchmon")
+TUI = [name for name in CLIENT if name == "launchmon.tui" or name.startswith("launchmon.tui.")]
+PLAIN = [name for name in CLIENT if name not in TUI]
+
+AGENT_MAY_USE = {"launchmon_agent", "psutil", "pynvml"}
+SLOW = {"textual", "asyncssh"}
+"""What a verb that only prints must not wait for."""
+
+HOMES: dict[str, str] = {
+    "textual": "launchmon.tui",
+    "rich": "launchmon.tui",
+    "asyncssh": "launchmon.connect.ssh",
+    "click": "launchmon.cli",
+    "pynvml": "launchmon_agent.sensors",
+}
+"""The one part of the program in which a package may be named."""
+
+
+def named_imports(name: str) -> set[str]:
+    """The absolute names that a module's source imports anywhere in it, also inside functions and for type checking."""
+    file = SRC.joinpath(*name.split("."))
+    source = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return names
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("name", AGENT)
+def test_agent_names_only_what_a_target_has(name: str) -> None:
+    foreign = {top(imported) for imported in named_imports(name)} - AGENT_MAY_USE - sys.stdlib_module_names
+    assert foreign == set()
+
+
+@pytest.mark.parametrize("name", AGENT + CLIENT)
+def test_packages_are_named_only_where_they_belong(name: str) -> None:
+    for imported in named_imports(name):
+        home = HOMES.get(top(imported))
+        if home is not None:
+            assert name == home or name.startswith(home + "."), f"{imported} belongs into {home}"
+
+
+@pytest.fixture(scope="module")
+def alone() -> Mapping[str, Imported]:
+    return import_each(CLIENT)
+
+
+@pytest.mark.parametrize("name", CLIENT)
+def test_client_module_imports_by_itself(name: str, alone: Mapping[str, Imported]) -> None:
+    assert alone[name].error is None
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_only_the_tui_waits_for_slow_packages(name: str, alone: Mapping[str, Imported]) -> None:
+    assert alone[name].loaded & SLOW == set()
+
+
+@pytest.fixture(scope="module")
+def on_a_bare_target() -> Mapping[str, Imported]:
+    return import_each(AGENT, only={"launchmon_agent", "psutil", "pynvml"})
+
+
+@pytest.mark.parametrize("name", AGENT)
+def test_agent_imports_on_a_bare_target(name: str, on_a_bare_target: Mapping[str, Imported]) -> None:
+    assert on_a_bare_target[name].error is None
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "agent"
+    path.write_bytes(agent_zip())
+    return path
+
+
+@pytest.fixture(scope="module")
+def from_the_zip(bundle: Path) -> Mapping[str, Imported]:
+    return import_each(AGENT, path=[bundle], only={"launchmon_agent", "psutil", "pynvml"})
+
+
+@pytest.mark.parametrize("name", AGENT)
+def test_agent_imports_from_the_zip(name: str, bundle: Path, from_the_zip: Mapping[str, Imported]) -> None:
+    imported = from_the_zip[name]
+    assert imported.error is None
+    assert imported.file is not None and imported.file.startswith(f"{bundle}/"), "not the copy in the zip"
+
+
+def test_the_zip_holds_the_whole_agent_and_nothing_else(bundle: Path) -> None:
+    package = SRC / "launchmon_agent"
+    files = {path.relative_to(SRC).as_posix() for path in package.rglob("*") if path.is_file()}
+    wanted = {name for name in files if "/__pycache__/" not in name}
+    assert set(zipfile.ZipFile(bundle).namelist()) == wanted
