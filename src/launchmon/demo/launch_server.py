@@ -1,0 +1,22 @@
+"""``python -m launchmon.demo.launch_server``: the simulated server.
+
+The spawned children import this module again under another name, so nothing heavy is imported at its top.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def run_server(argv: list[str]) -> int:
+    """The exit status; a server that is killed by its own failure does not return."""
+    from launchmon.demo import options
+    from launchmon.demo.engine import launcher, log
+
+    chosen = options.parse(argv)
+    log.Logger().info(f"{log.SIMULATED} (scenario {chosen.scenario.name}: {chosen.scenario.title})")
+    return launcher.launch_server(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(run_server(sys.argv[1:]))
