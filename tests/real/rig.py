@@ -12,11 +12,13 @@ import secrets
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+from tests.support.waiting import until
 
 HERE = Path(__file__).resolve().parent
 READY_LINE = b"The server is fired up and ready to roll!"
@@ -180,16 +182,7 @@ class Rig:
             psutil.wait_procs(processes, timeout=5)
             return not processes
 
-        wait_until(kill_all, seconds, lambda: f"still there: {self.processes()}")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float, otherwise: Callable[[], str]) -> None:
-    """Waits for a condition; fails with a sentence about the state when it does not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(otherwise())
-        time.sleep(0.1)
+        until(kill_all, seconds)
 
 
 def free_port() -> int:
