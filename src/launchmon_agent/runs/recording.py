@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, cast
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed, decode, encode
+from launchmon_agent.events import Event, Malformed, Verdict, decode, encode
 from launchmon_agent.runs.directory import RunDirectory
 
 PART_SIZE = 16 << 20
@@ -35,6 +35,9 @@ SAMPLES = frozenset({"processes", "gpus", "host", "http", "log", "progress"})
 
 THIN_S = 60.0
 """Seconds between the samples of one kind that a thinned part keeps."""
+
+_VERDICT = encode(Verdict(at=0.0)).partition(b",")[0]
+"""How a line with a verdict begins: its kind comes first."""
 
 _PART = re.compile(r"^events-(?P<number>\d{4,})(?P<thin>\.thin)?\.jsonl(?P<gz>\.gz)?$")
 
@@ -153,6 +156,21 @@ def read_events(directory: RunDirectory) -> Iterator[Event]:
         # a part may be compressed or thinned just now, or damaged: what can be read is read
         with contextlib.suppress(OSError), _open_part(path) as file:
             yield from _events(file)
+
+
+def last_verdict(directory: RunDirectory) -> Verdict | None:
+    """The newest verdict. Parts are searched from the newest on, without decoding what is no verdict."""
+    for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
+        newest = b""
+        with contextlib.suppress(OSError, EOFError), _open_part(path) as file:
+            for line in file:
+                if line.startswith(_VERDICT) and line.endswith(b"\n"):
+                    newest = line
+        with contextlib.suppress(Malformed):
+            event = decode(newest)
+            if isinstance(event, Verdict):
+                return event
+    return None
 
 
 def _events(file: IO[bytes]) -> Iterator[Event]:

@@ -8,10 +8,10 @@ import stat
 import pytest
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Exit, Host, Mark, Notice
+from launchmon_agent.events import Event, Exit, Host, Mark, Notice, Verdict
 from launchmon_agent.runs import recording as recordings
 from launchmon_agent.runs.directory import RunDirectory
-from launchmon_agent.runs.recording import Recording, read_events
+from launchmon_agent.runs.recording import Recording, last_verdict, read_events
 
 
 @pytest.fixture
@@ -159,6 +159,20 @@ def test_past_the_cap_the_oldest_parts_lose_samples_and_nothing_that_happened(
     assert hosts == sorted(hosts)
     assert [at for at in hosts if at < 130][:3] == [0.0, 60.0, 120.0], "one a minute at the old end"
     assert hosts[-1] == 1999.0, "every second at the new end"
+
+
+def test_the_last_verdict_is_found_in_whatever_part_it_is(directory: RunDirectory, troubles: list[str]) -> None:
+    assert last_verdict(directory) is None
+    recording = Recording(directory, troubles.append, part_size=2000)
+    recording.append(Verdict(at=1.0, verdict="starting"), Verdict(at=2.0, verdict="ready"))
+    assert last_verdict(directory) == Verdict(at=2.0, verdict="ready")
+    for event in samples(300):
+        recording.append(event)
+    recording.close()
+    assert len(os.listdir(directory.path)) > 2, "the verdict is in a closed part by now"
+    assert last_verdict(directory) == Verdict(at=2.0, verdict="ready")
+    write(directory, b'{"kind":"verdict","at":"torn"}\n{"kind":"verdict","at":3')
+    assert last_verdict(directory) == Verdict(at=2.0, verdict="ready")
 
 
 def test_a_part_whose_compression_was_interrupted_is_read_once_and_finished_later(
