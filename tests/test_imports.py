@@ -6,6 +6,7 @@ pyproject.toml holds the contracts between the project's own modules, and ``lint
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -35,12 +36,15 @@ HOMES: dict[str, str] = {
 """The one part of the program in which a package may be named."""
 
 
+def source(name: str) -> str:
+    file = SRC.joinpath(*name.split("."))
+    return (file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text()
+
+
 def named_imports(name: str) -> set[str]:
     """The absolute names that a module's source imports anywhere in it, also inside functions and for type checking."""
-    file = SRC.joinpath(*name.split("."))
-    source = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
     names: set[str] = set()
-    for node in ast.walk(ast.parse(source.read_text())):
+    for node in ast.walk(ast.parse(source(name))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -115,3 +119,22 @@ def test_the_zip_holds_the_whole_agent_and_nothing_else(bundle: Path) -> None:
     files = {path.relative_to(SRC).as_posix() for path in package.rglob("*") if path.is_file()}
     wanted = {name for name in files if "/__pycache__/" not in name}
     assert set(zipfile.ZipFile(bundle).namelist()) == wanted
+
+
+@pytest.mark.parametrize("name", AGENT)
+def test_agent_finds_its_data_without_a_path(name: str) -> None:
+    """In a zip there is no file to open: data comes through the package's loader. ``boot`` asks where the zip is."""
+    assert "__file__" not in source(name) or name == "launchmon_agent.boot"
+
+
+DATA = sorted(path for path in (SRC / "launchmon_agent").rglob("*.table"))
+
+
+@pytest.mark.parametrize("file", DATA, ids=lambda file: file.name)
+def test_data_is_the_same_from_the_zip(file: Path, bundle: Path) -> None:
+    package = ".".join(file.parent.relative_to(SRC).parts)
+    code = (
+        "import pkgutil, sys; sys.path.insert(0, sys.argv[1]); sys.stdout.buffer.write(pkgutil.get_data(*sys.argv[2:]))"
+    )
+    command = [sys.executable, "-I", "-c", code, str(bundle), package, file.name]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == file.read_bytes()
