@@ -15,7 +15,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 PROC = "/proc"
 
-_SAME = 1.5
+SAME_S = 1.5
 """Seconds by which one process's start time may differ between two readers: each derives it from its own reading of the
 boot time, which the kernel gives in whole seconds."""
 
@@ -143,13 +143,13 @@ def start_time(pid: int) -> float | None:
 def same_process(pid: int, start_time: float) -> bool:
     """Whether ``pid`` still is (perhaps as a zombie) the process that began at ``start_time``."""
     found = stat(pid)
-    return found is not None and abs(found.start_time - start_time) < _SAME
+    return found is not None and abs(found.start_time - start_time) < SAME_S
 
 
 def alive(pid: int, start_time: float) -> bool:
     """As :func:`same_process`, and not a zombie."""
     found = stat(pid)
-    return found is not None and not found.dead and abs(found.start_time - start_time) < _SAME
+    return found is not None and not found.dead and abs(found.start_time - start_time) < SAME_S
 
 
 def cmdline(pid: int) -> list[str]:

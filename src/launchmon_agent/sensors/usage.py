@@ -1,0 +1,45 @@
+"""Rates of one process: what its counters have gained since the sample before."""
+
+from __future__ import annotations
+
+from launchmon_agent.sensors.proc import TICKS
+
+_PATIENCE = 3
+"""Samples for which a falling sum of CPU times is taken for a child between two readings; then it is the new truth."""
+
+
+class Rate:
+    """Gain per second of a counter. None for the first sample, after a gap in the readings, and if time stood still."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, float] | None = None
+
+    def per_second(self, value: float | None, now: float) -> float | None:
+        last, self._last = self._last, None if value is None else (value, now)
+        if last is None or value is None or now <= last[1]:
+            return None
+        return max(0.0, value - last[0]) / (now - last[1])
+
+
+class TreeCpu:
+    """CPU time of a process with its children as a counter that never falls.
+
+    The sum falls for a moment when a child is waited for after its parent was read and before itself is, and for good
+    when a child's time is lost because nobody waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._highest = 0.0
+        self._lower = 0
+        self._offset = 0.0
+
+    def advance(self, ticks: int) -> float:
+        """``ticks`` is the sum as read; returns seconds."""
+        seconds = ticks / TICKS
+        if seconds + self._offset >= self._highest:
+            self._highest, self._lower = seconds + self._offset, 0
+        else:
+            self._lower += 1
+            if self._lower >= _PATIENCE:
+                self._offset, self._lower = self._highest - seconds, 0
+        return self._highest
