@@ -40,10 +40,9 @@ def session_of(*argv: str, **options: object) -> Iterator[subprocess.Popen[bytes
     """A command in a session of its own; at the end everything in that session is killed."""
     process = subprocess.Popen(
         argv,
-        env=environment(),
         start_new_session=True,
         stdin=subprocess.DEVNULL,
-        **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options},  # type: ignore[call-overload]
+        **{"env": environment(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options},
     )
     try:
         yield process
