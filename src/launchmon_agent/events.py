@@ -30,7 +30,7 @@ class Event:
     at: float
 
 
-# ---------------------------------------------------------------------------------------------------------------- the run
+# -------------------------------------------------------------------------------------------------------------- the run
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Run(Event):
         return max(1, world // max(1, self.nnodes))
 
 
-# ------------------------------------------------------------------------------------------------------------- the samples
+# ---------------------------------------------------------------------------------------------------------- the samples
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class Exit(Event):
     code: int | None = None
 
 
-# ----------------------------------------------------------------------------------------------------------------- the log
+# -------------------------------------------------------------------------------------------------------------- the log
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class Log(Event):
     error: str | None = None
 
 
-# ------------------------------------------------------------------------------------------------- conclusions and actions
+# ---------------------------------------------------------------------------------------------- conclusions and actions
 
 
 @dataclass(frozen=True)
@@ -359,7 +359,7 @@ KINDS: dict[str, type[Event]] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------------ wire format
+# ---------------------------------------------------------------------------------------------------------- wire format
 
 
 class Malformed(ValueError):
@@ -416,7 +416,7 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(cls: type[Any], body: Any) -> Any:
+def from_json(cls: Any, body: Any) -> Any:
     """A dataclass from plain JSON values. Raises :class:`Malformed` where a value has the wrong shape."""
     if not isinstance(body, dict):
         raise Malformed(f"{cls.__name__} is a JSON object, not {type(body).__name__}")
@@ -436,7 +436,7 @@ _MISSING = object()
 
 
 @functools.cache
-def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
+def _defaults(cls: Any) -> tuple[tuple[str, Any], ...]:
     out = []
     for spec in dataclasses.fields(cls):
         if spec.default is not dataclasses.MISSING:
@@ -450,7 +450,7 @@ def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
 
 
 @functools.cache
-def _readers(cls: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
+def _readers(cls: Any) -> tuple[tuple[str, Any, bool], ...]:
     hints = typing.get_type_hints(cls)
     required = {name for name, default in _defaults(cls) if default is _MISSING}
     return tuple((spec.name, _reader(hints[spec.name]), spec.name in required) for spec in dataclasses.fields(cls))

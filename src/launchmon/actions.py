@@ -1,0 +1,138 @@
+"""Everything a person can do in the TUI, once. Keys, footer, command palette and help are made from this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do. ``keys`` are Textual's key names; a keymap names actions by ``id``."""
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    """One to three words, for the footer and the palette."""
+    help: str
+    """A sentence, for the help screen and the palette."""
+    scope: str
+    """Where it works: app (everywhere), run (the main screen), panel (a focused panel) or home (the list of runs)."""
+    footer: int = 0
+    """Place in the footer, from 1 (the last to leave when room is short); 0 keeps it out."""
+    confirm: bool = False
+    """Asks before it acts."""
+    changes: bool = False
+    """Changes something on the target; refused where a session is read-only."""
+    takes_key: bool = False
+    """The key that was pressed is the action's argument."""
+
+    @property
+    def shown_keys(self) -> str:
+        """The keys as a person knows them."""
+        if self.takes_key:
+            return f"{self.keys[0]}-{self.keys[-1]}"
+        return " ".join(dict.fromkeys(key_name(key) for key in self.keys))
+
+
+_KEY_NAMES = {
+    "slash": "/",
+    "question_mark": "?",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "enter": "Enter",
+    "escape": "Esc",
+    "tab": "Tab",
+    "shift+tab": "⇧Tab",
+    "space": "Space",
+    "f1": "F1",
+}
+
+
+def key_name(key: str) -> str:
+    """``slash`` → ``/``, ``ctrl+c`` → ``^C``."""
+    if key.startswith("ctrl+"):
+        return f"^{key[5:].upper()}"
+    return _KEY_NAMES.get(key, key)
+
+
+ACTIONS: tuple[Action, ...] = (
+    # everywhere
+    Action("help", ("question_mark", "f1"), "help", "Explain this screen, the focused panel and its keys.", "app", 2),
+    Action("detach", ("q",), "detach", "Leave launchmon. The server goes on.", "app", 1),
+    Action(
+        "quit-now",
+        ("ctrl+c",),
+        "detach at once",
+        "Leave from anywhere, also out of a dialog. The server goes on.",
+        "app",
+    ),
+    Action("palette", ("ctrl+p",), "commands", "Find an action or a theme by its name.", "app"),
+    # the run
+    Action(
+        "kill",
+        ("k",),
+        "kill",
+        "Stop the server and everything it started. Lists what will end, and asks first.",
+        "run",
+        3,
+        confirm=True,
+        changes=True,
+    ),
+    Action(
+        "search",
+        ("slash",),
+        "search",
+        "Search the whole log. ^R in the prompt switches to regular expressions.",
+        "run",
+        4,
+    ),
+    Action("search-next", ("n",), "next hit", "Go to the next place where the search text occurs.", "run"),
+    Action("search-previous", ("N",), "previous hit", "Go to the previous place where the search text occurs.", "run"),
+    Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 5),
+    Action("error-previous", ("E",), "previous error", "Go to the previous error in the log.", "run"),
+    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 6),
+    Action(
+        "filter-rank",
+        tuple("0123456789"),
+        "rank by number",
+        "Show the log of the rank in this place of the list; again to show all.",
+        "run",
+        takes_key=True,
+    ),
+    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 8),
+    Action(
+        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 7
+    ),
+    Action("focus-next", ("tab",), "next panel", "Move the focus to the next panel.", "run"),
+    Action("focus-previous", ("shift+tab",), "previous panel", "Move the focus to the panel before.", "run"),
+    Action("reset", ("escape",), "back", "Close the search, then the filter, then the expanded panel.", "run"),
+    # a focused panel
+    Action("line-up", ("up",), "up", "One line up.", "panel"),
+    Action("line-down", ("down",), "down", "One line down.", "panel"),
+    Action("page-up", ("pageup",), "page up", "One page up.", "panel"),
+    Action("page-down", ("pagedown", "space"), "page down", "One page down.", "panel"),
+    Action("to-start", ("home", "g"), "start", "To the beginning; in the log, of the whole file.", "panel"),
+    Action("to-end", ("end", "G"), "end", "To the end; the log then follows what is written.", "panel"),
+    Action("pan-left", ("left",), "left", "Move a log that is not wrapped to the left.", "panel"),
+    Action("pan-right", ("right",), "right", "Move a log that is not wrapped to the right.", "panel"),
+    # the list of runs
+    Action("attach", ("enter",), "attach", "Watch the selected run. Nothing about it is changed.", "home", 3),
+    Action("refresh", ("r",), "look again", "Look again for runs on this machine.", "home", 4),
+    Action("select-up", ("up",), "up", "Select the run above.", "home"),
+    Action("select-down", ("down",), "down", "Select the run below.", "home"),
+)
+
+
+def in_scope(*scopes: str) -> list[Action]:
+    """Actions of these scopes in the order of the table."""
+    return [action for action in ACTIONS if action.scope in scopes]
+
+
+def by_id(id_: str) -> Action:
+    return next(action for action in ACTIONS if action.id == id_)

@@ -1,0 +1,73 @@
+"""What the verbs share: selectors, opening a session, errors on stderr."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import click
+
+from launchmon.connect.local import LocalPipe
+from launchmon.session import Session
+from launchmon_agent.errors import Refused
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_REFUSED = 1
+EXIT_NO_SUCH_RUN = 6
+EXIT_INTERRUPTED = 130
+
+
+def complain(refused: Refused) -> None:
+    """What happened, the likely cause, one command to run: on stderr."""
+    click.echo(f"launchmon: {refused.what}", err=True)
+    if refused.cause:
+        click.echo(f"  likely cause: {refused.cause}", err=True)
+    if refused.try_:
+        click.echo(f"  try: {refused.try_}", err=True)
+
+
+def selectors(function: F) -> F:
+    """The options that say which run: the same for every verb."""
+    for option in (
+        click.option("--log-command", metavar="CMD", help="Read the log from what CMD prints."),
+        click.option("--log", metavar="PATH", type=click.Path(), help="Read the log from PATH."),
+        click.option("--tmux", metavar="PANE", help="The run in this tmux pane, e.g. %3 or main:1.0."),
+        click.option("--port", type=int, metavar="PORT", help="The run that serves, or will serve, on PORT."),
+        click.option("--pid", type=int, metavar="PID", help="The run with this launcher or any process of it."),
+        click.argument("run", required=False),
+    ):
+        function = option(function)
+    return function
+
+
+def chosen(
+    run: str | None, pid: int | None, port: int | None, tmux: str | None, log: str | None, log_command: str | None
+) -> dict[str, Any]:
+    """Selectors as the agent's ``attach`` takes them; those not given are left out."""
+    given = {"run": run, "pid": pid, "port": port, "tmux": tmux, "log": log, "log_command": log_command}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@asynccontextmanager
+async def session(read_only: bool = False) -> AsyncIterator[Session]:
+    """A session with an agent on this machine. Raises :class:`Refused`."""
+    opened = await open_session(read_only)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def open_session(read_only: bool = False) -> Session:
+    return await Session.open(await LocalPipe.open(), read_only=read_only)
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(main)
+
+
+Opener = Callable[[], Awaitable[Session]]

@@ -1,0 +1,57 @@
+"""``launchmon demo``: a simulated SGLang to try everything on. Needs no GPU and no SGLang."""
+
+from __future__ import annotations
+
+import click
+
+from launchmon.cli.common import open_session, run_async, session
+from launchmon.demo.scenarios import demo_command, free_port, scenarios
+from launchmon.session import Session
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Run
+
+
+@click.command("demo")
+@click.argument("scenario", required=False, default="healthy")
+@click.option("--list", "list_them", is_flag=True, help="Say which scenarios there are.")
+@click.option("--detach", is_flag=True, help="Start the simulated server, print the run's id and come back.")
+def command(scenario: str, list_them: bool, detach: bool) -> None:
+    """Start a simulated SGLang and watch it: real processes and real waits, simulated GPUs.
+
+    The simulated server is stopped when you leave the screen; with --detach it goes on until it is killed.
+    """
+    known = {item.name: item for item in scenarios()}
+    if list_them:
+        for item in known.values():
+            click.echo(f"{item.name:<10} {item.title}")
+        return
+    if scenario not in known:
+        raise Refused(
+            f"there is no demo scenario {scenario!r}", f"there are: {', '.join(known)}", "launchmon demo --list"
+        )
+    if detach:
+        click.echo(run_async(_start(scenario)).id)
+        return
+    from launchmon.tui.app import run_app
+
+    run_app(lambda: _opened(scenario), kill_on_exit=True)
+
+
+async def _launch(opened: Session, scenario: str) -> Run:
+    argv, env = demo_command(scenario, free_port())
+    return await opened.launch(argv=list(argv), env=dict(env), name=f"demo-{scenario}")
+
+
+async def _start(scenario: str) -> Run:
+    async with session() as opened:
+        return await _launch(opened, scenario)
+
+
+async def _opened(scenario: str) -> Session:
+    opened = await open_session()
+    try:
+        await _launch(opened, scenario)
+    except Refused:
+        await opened.close()
+        raise
+    return opened

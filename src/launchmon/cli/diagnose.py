@@ -1,0 +1,45 @@
+"""``launchmon diagnose``: one look, then the facts and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import click
+
+from launchmon.cli.common import chosen, run_async, selectors, session
+from launchmon.diagnosis import diagnosis
+from launchmon.text import diagnosis_text
+
+
+@click.command("diagnose")
+@selectors
+@click.option(
+    "--for",
+    "seconds",
+    type=click.FloatRange(1, 600),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to look.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys are stable, unknown values are null.")
+def command(seconds: float, as_json: bool, **which: Any) -> None:
+    """Look at a run for a while, then print its phases, ranks, GPUs and the verdict.
+
+    Without a selector: the only run found on this machine. Nothing about the run is changed.
+    """
+    found = run_async(_look(chosen(**which), seconds))
+    click.echo(json.dumps(found, indent=2) if as_json else diagnosis_text(found), nl=True)
+
+
+async def _look(which: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async with session(read_only=True) as opened:
+        await opened.attach(**which)
+        await asyncio.sleep(seconds)
+        while opened.link.state == "live" and opened.model.log is not None:
+            if opened.model.log.scanned >= opened.model.log.size:
+                break  # the phases of a long log are complete
+            await asyncio.sleep(0.2)
+        return diagnosis(opened.model, opened.hello, opened.target)

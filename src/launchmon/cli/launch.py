@@ -1,0 +1,75 @@
+"""``launchmon launch``: start a server that outlives this terminal, and watch it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from launchmon.cli.common import open_session, run_async, session
+from launchmon.session import Session
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Run
+
+PREPARATIONS = ("path", "spt-noenv", "unbuffered", "ras-addr")
+
+
+@click.command("launch", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.option("--name", metavar="N", help="A name for the run, shown and accepted by every verb.")
+@click.option("--env", "changes", multiple=True, metavar="K=V", help="Set a variable for the server. Repeatable.")
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(PREPARATIONS),
+    help="Leave one preparation of the launch out. Repeatable; the start of every run lists them.",
+)
+@click.option("--detach", is_flag=True, help="Start, print the run's id and come back.")
+@click.option("--json", "as_json", is_flag=True, help="With --detach: print the run as a JSON object.")
+@click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND…")
+def command(
+    name: str | None,
+    changes: tuple[str, ...],
+    without: tuple[str, ...],
+    detach: bool,
+    as_json: bool,
+    argv: tuple[str, ...],
+) -> None:
+    """Start an SGLang server and watch it. It goes on when launchmon, or the connection, ends.
+
+    \b
+    launchmon launch -- python -m sglang.launch_server --model-path M --tp 8
+    launchmon launch --env NCCL_DEBUG=INFO --detach -- sglang serve M
+    """
+    plan = {"argv": list(argv), "env": _pairs(changes), "name": name, "without": list(without)}
+    if detach:
+        run = run_async(_start(plan))
+        click.echo(json.dumps({"id": run.id, "pid": run.pid, "log": run.log}) if as_json else run.id)
+        return
+    from launchmon.tui.app import run_app
+
+    async def opened() -> Session:
+        session = await open_session()
+        try:
+            await session.launch(**plan)
+        except Refused:
+            await session.close()
+            raise
+        return session
+
+    run_app(opened)
+
+
+def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not key or not equals:
+            raise Refused(f"--env {change!r} is not K=V", "", "launchmon launch --env NCCL_DEBUG=INFO -- …")
+        pairs[key] = value
+    return pairs
+
+
+async def _start(plan: dict[str, Any]) -> Run:
+    async with session() as opened:
+        return await opened.launch(**plan)

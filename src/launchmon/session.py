@@ -1,0 +1,191 @@
+"""A client's side of one conversation with an agent: requests, the model of the run, and how fresh it is."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from launchmon.connect import Pipe
+from launchmon_agent import events, wire
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Event, Malformed, Run
+from launchmon_agent.log.window import Line, Window
+from launchmon_agent.model import RunModel
+from launchmon_agent.wire import Hello, Reply, Request
+
+HELLO_S = 20.0
+
+
+Victim = tuple[int, str, "str | None", "str | None"]
+"""A process that a kill would end: pid, role, rank, title."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    offset: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """State of the pipe: ``connecting``, ``live``, ``lost`` or ``ended``; ``since`` by the client's clock."""
+
+    state: str
+    message: str = ""
+    since: float = 0.0
+
+
+class Session:
+    """Made by :meth:`open`; after :meth:`attach` or :meth:`launch` the :attr:`model` follows the run."""
+
+    def __init__(self, pipe: Pipe, *, read_only: bool = False, clock: Callable[[], float] = time.time) -> None:
+        self.model = RunModel()
+        self.read_only = read_only
+        self.hello: Hello | None = None
+        self.link = Link("connecting", since=clock())
+        self._pipe = pipe
+        self._clock = clock
+        self._heard_at = clock()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._subscribers: list[Callable[[], None]] = []
+        self._hello_came: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def open(cls, pipe: Pipe, *, read_only: bool = False) -> Session:
+        """Wait for the agent's hello. Raises :class:`Refused` with what the agent said when none comes."""
+        session = cls(pipe, read_only=read_only)
+        try:
+            hello = await asyncio.wait_for(asyncio.shield(session._hello_came), HELLO_S)
+        except asyncio.TimeoutError:
+            await session.close()
+            raise Refused(f"no agent answered on {pipe.target} within {HELLO_S:.0f} s") from None
+        if hello.protocol != events.PROTOCOL:
+            await session.close()
+            raise Refused(
+                f"the agent speaks protocol {hello.protocol}, this launchmon speaks {events.PROTOCOL}",
+                f"the agent is launchmon {hello.version}: client and agent are of different versions",
+            )
+        return session
+
+    @property
+    def target(self) -> str:
+        return self._pipe.target
+
+    def age(self) -> float:
+        """Seconds since the agent was last heard, by the client's clock."""
+        return max(0.0, self._clock() - self._heard_at)
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back on the event loop whenever the model or the link changed. Returns how to stop."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    # -------------------------------------------------------------------------------------------------------- requests
+
+    async def request(self, do: str, **args: Any) -> Any:
+        """The agent's answer as JSON values. Raises :class:`Refused`, also when the link ends first."""
+        if self.link.state in ("lost", "ended"):
+            raise Refused("the agent is gone", self.link.message)
+        number = next(self._numbers)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        self._pipe.write_line(wire.request_line(Request(number, do, args)))
+        try:
+            return await future
+        finally:
+            self._waiting.pop(number, None)
+
+    async def attach(self, **selectors: Any) -> Run:
+        """Follow a run that exists. Raises :class:`Refused`."""
+        return _run(await self.request("attach", **selectors))
+
+    async def launch(self, **plan: Any) -> Run:
+        """Start a run and follow it. Raises :class:`Refused` when nothing was started."""
+        return _run(await self.request("launch", **plan))
+
+    async def window(self, at: int | str, before: int, after: int, rank: str | None = None) -> Window:
+        value = await self.request("window", at=at, before=before, after=after, rank=rank)
+        return Window(**{**value, "lines": tuple(Line(**line) for line in value["lines"])})
+
+    async def search(
+        self, pattern: str, start: int, forward: bool, regex: bool = False, rank: str | None = None
+    ) -> Hit | None:
+        """The first line that matches at or after ``start``, or the last one before it; asked for in bounded slices."""
+        while True:
+            value = await self.request("search", pattern=pattern, start=start, forward=forward, regex=regex, rank=rank)
+            if value["offset"] is not None or value["next"] is None:
+                return None if value["offset"] is None else Hit(value["offset"])
+            start = value["next"]
+
+    async def kill_plan(self) -> list[Victim]:
+        """The processes that a kill would end now."""
+        plan = await self.request("kill-plan")
+        return [(one["pid"], one["role"], one["rank"], one["title"]) for one in plan["processes"]]
+
+    async def kill(self, force: bool = False) -> Any:
+        """Stop the server. Steps arrive as Action events; the answer comes when all is over."""
+        if self.read_only:
+            raise Refused("this view is read-only", "it was opened with --read-only")
+        return await self.request("kill", force=force)
+
+    async def close(self) -> None:
+        """End the conversation. The server and its keeper go on."""
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+        self._set_link("ended", await self._pipe.end())
+
+    # --------------------------------------------------------------------------------------------------------- reading
+
+    async def _read(self) -> None:
+        while line := await self._pipe.read_line():
+            self._heard_at = self._clock()
+            try:
+                message = wire.parse(line)
+            except Malformed:
+                continue  # a banner, or a damaged line: the next one stands on its own
+            if isinstance(message, Hello):
+                self._set_link("live")
+                self.hello = message
+                if not self._hello_came.done():
+                    self._hello_came.set_result(message)
+            elif isinstance(message, Reply):
+                self._settle(message)
+            elif isinstance(message, Event):
+                self.model.fold(message)
+                self._changed()
+        self._lost(await self._pipe.end())
+
+    def _settle(self, reply: Reply) -> None:
+        future = self._waiting.get(reply.to)
+        if future is None or future.done():
+            return
+        if reply.refused is not None:
+            future.set_exception(reply.refused)
+        else:
+            future.set_result(reply.value)
+
+    def _lost(self, why: str) -> None:
+        self._set_link("lost", why or "the agent has ended")
+        gone = Refused("the agent is gone", why)
+        for future in (*self._waiting.values(), self._hello_came):
+            if not future.done():
+                future.set_exception(gone)
+
+    def _set_link(self, state: str, message: str = "") -> None:
+        self.link = Link(state, message, self._clock())
+        self._changed()
+
+    def _changed(self) -> None:
+        for callback in tuple(self._subscribers):
+            callback()
+
+
+def _run(value: Any) -> Run:
+    event = events.from_body(value)
+    assert isinstance(event, Run)
+    return event

@@ -1,0 +1,127 @@
+"""What the verbs print for people: plain lines, no colour, from the same objects that ``--json`` prints. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from launchmon.tui.format import duration, size
+
+Row = Sequence[str]
+
+
+def diagnosis_text(found: Mapping[str, Any]) -> str:
+    """The diagnosis as a short report: verdict, phases, ranks, GPUs."""
+    verdict = found["verdict"]
+    lines = [f"{verdict['kind'].upper()} ({verdict['confidence']} confidence)  {verdict['summary']}"]
+    lines += [f"  {item['what']}: {item['value']}" for item in verdict["evidence"]]
+    lines += [f"  not known: {item}" for item in verdict["unknown"]]
+    run = found["run"]
+    if run is not None:
+        shape = f"tp {run['tp']} · pp {run['pp']} · dp {run['dp']} · port {run['port']}"
+        lines += ["", f"run   {run['id']} · {run['model'] or 'model not known'} · {shape}"]
+        lines += [f"log   {run['log'] or 'none that can be read'}"]
+        if run["simulated"]:
+            lines += ["      SIMULATED: this is launchmon's demo, no GPU and no model is used"]
+    lines += ["", *_phases(found["phases"])]
+    if found["ranks"]:
+        lines += [
+            "",
+            *_table(("RANK", "PID", "S", "CPU", "GPU", "ANON", "FILE", "PHASE", "SILENT"), map(_rank, found["ranks"])),
+        ]
+    if found["gpus"]:
+        lines += ["", *_table(("GPU", "NAME", "MEMORY", "UTIL", "POWER", "°C"), map(_gpu, found["gpus"]))]
+    elif found["target"]["gpu_error"]:
+        lines += ["", f"GPU   none: {found['target']['gpu_error']}"]
+    return "\n".join(lines)
+
+
+def runs_text(found: Sequence[Mapping[str, Any]]) -> str:
+    if not found:
+        return "No SGLang run is on this machine, and none was launched here.\n  try: launchmon demo"
+    rows = [
+        (
+            item["id"] or "-",
+            item["state"],
+            str(item["pid"] or "-"),
+            str(item["port"] or "-"),
+            f"tp{item['tp']}"
+            + (f" dp{item['dp']}" if item["dp"] > 1 else "")
+            + (f" pp{item['pp']}" if item["pp"] > 1 else ""),
+            item["model"] or "-",
+            _age(item["started"]),
+            "launchmon" if item["launched"] else "found",
+        )
+        for item in found
+    ]
+    return "\n".join(_table(("ID", "STATE", "PID", "PORT", "SIZE", "MODEL", "AGE", "BY"), rows))
+
+
+def kill_plan_text(victims: Sequence[tuple[int, str, str | None, str | None]]) -> str:
+    """``victims``: pid, role, rank, title of each."""
+    rows = [(str(pid), rank or role, title or "") for pid, role, rank, title in victims]
+    return "\n".join(["These processes will be ended:", *_table(("PID", "ROLE", "TITLE"), rows)])
+
+
+def kill_result_text(result: Mapping[str, Any]) -> str:
+    killed, leftovers = result["killed"], result["leftovers"]
+    lines = [f"{len(killed)} processes ended in {result['seconds']:.1f} s."]
+    lines += [f"  left over: {item}" for item in leftovers]
+    return "\n".join(lines)
+
+
+def _phases(spans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line a phase: its earliest begin and latest end over the ranks."""
+    order: dict[str, list[Mapping[str, Any]]] = {}
+    for span in spans:
+        order.setdefault(span["name"], []).append(span)
+    rows = []
+    for name, group in order.items():
+        begins = [span["begin_s"] for span in group if span["begin_s"] is not None]
+        ends = [span["end_s"] for span in group]
+        begin = min(begins, default=None)
+        end = None if None in ends else max(ends)
+        took = "…" if end is None or begin is None else duration(end - begin)
+        rows.append((name, "-" if begin is None else f"+{duration(begin)}", took))
+    return _table(("PHASE", "BEGAN", "TOOK"), rows)
+
+
+def _rank(rank: Mapping[str, Any]) -> Row:
+    cpu = rank["tree_cpu_percent"]
+    return (
+        rank["rank"] or "-",
+        str(rank["pid"] or "-"),
+        rank["state"] or "-",
+        "-" if cpu is None else f"{cpu:.0f}%",
+        "-" if rank["gpu"] is None else str(rank["gpu"]),
+        size(rank["rss_anon"]),
+        size(rank["rss_file"]),
+        rank["phase"] or "-",
+        "-" if rank["silent_s"] is None else duration(rank["silent_s"]),
+    )
+
+
+def _gpu(gpu: Mapping[str, Any]) -> Row:
+    return (
+        str(gpu["index"]),
+        gpu["name"] or "-",
+        gpu["error"] or f"{size(gpu['memory_used'])}/{size(gpu['memory_total'])}",
+        _number(gpu["util_percent"], "%"),
+        f"{_number(gpu['power_w'])}/{_number(gpu['power_limit_w'], ' W')}",
+        _number(gpu["temperature_c"]),
+    )
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return "-" if value is None else f"{value:.0f}{unit}"
+
+
+def _age(started: float | None) -> str:
+    return "-" if started is None else duration(max(0.0, time.time() - started))
+
+
+def _table(heads: Row, rows: Any) -> list[str]:
+    table = [heads, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]

@@ -1,0 +1,33 @@
+"""The first line of every agent and keeper."""
+
+from __future__ import annotations
+
+import getpass
+import importlib.util
+import os
+import platform
+import socket
+import sys
+
+from launchmon_agent import __version__, events
+from launchmon_agent.wire import Hello
+
+WANTED = ("psutil", "pynvml")
+
+
+def hello(*, keeper: bool = False) -> Hello:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())  # a container user without a passwd entry
+    return Hello(
+        protocol=events.PROTOCOL,
+        version=__version__,
+        pid=os.getpid(),
+        hostname=socket.gethostname(),
+        user=user,
+        python=platform.python_version(),
+        interpreter=sys.executable,
+        keeper=keeper,
+        missing=tuple(name for name in WANTED if importlib.util.find_spec(name) is None),
+    )

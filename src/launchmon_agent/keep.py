@@ -1,0 +1,244 @@
+"""The keeper of one launched run: owns the server, writes the recording, watches when nobody looks, answers clients.
+
+It is the server's parent and a child sub-reaper, so the exit status of the server and of ranks that it leaves behind
+is known. If the keeper dies the server goes on; the next agent starts a keeper that adopts the run: it follows the
+same files, and only exit statuses are lost to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from launchmon_agent import observe, wire
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes
+from launchmon_agent.hello import hello
+from launchmon_agent.peer import Peer
+from launchmon_agent.runs.directory import ProcessId, RunDirectory, create
+from launchmon_agent.runs.launch import prepare, start
+from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
+from launchmon_agent.runs.sockets import socket_directory, socket_path
+from launchmon_agent.runservice import RunService
+from launchmon_agent.sensors import proc
+from launchmon_agent.wire import MAX_LINE, Request
+
+LINGER_S = 10.0
+"""How long a keeper stays after its run has ended and the last client has left."""
+
+CALM_S = 60.0
+CALM_SAMPLE_S = 10.0
+"""Once a run has been ready for CALM_S, only one sample of each kind in CALM_SAMPLE_S is recorded."""
+
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(args: Sequence[str]) -> None:
+    """``launch REQUEST_FD STATUS_FD`` or ``adopt DIRECTORY STATUS_FD``.
+
+    The outcome is written to STATUS_FD as one JSON object: ``{"directory": …}`` or ``{"refused": …}``.
+    """
+    mode, what, status_fd = args
+    _become_keeper()
+    with os.fdopen(int(status_fd), "w", encoding="utf-8") as status:
+        try:
+            if mode == "launch":
+                with os.fdopen(int(what), encoding="utf-8") as pipe:
+                    keeper = Keeper.launch(json.load(pipe))
+            else:
+                keeper = Keeper.adopt(RunDirectory(what))
+        except Refused as refused:
+            json.dump({"refused": refused.as_json()}, status)
+            sys.exit(1)
+        listener = keeper.listen()
+        json.dump({"directory": keeper.directory.path}, status)
+    asyncio.run(keeper.keep(listener))
+
+
+def _become_keeper() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_NAME, b"launchmon-keep", 0, 0, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Handlers, not SIG_IGN: an ignored signal would stay ignored in the server. A failing rank sends SIGQUIT to
+    # whatever its parent is by then, which for an orphan is the keeper.
+    for number in (signal.SIGQUIT, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+
+
+class Keeper:
+    """Made by :meth:`launch` or :meth:`adopt`; both raise :class:`Refused`."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self.directory = directory
+        self._codes: dict[int, int] = {}
+        self._troubles: list[str] = []
+        self._clients = 0
+        self._left_at = time.monotonic()
+        self._recorded_at: dict[str, float] = {}
+        self._known_offset = -1
+        self._past: list[Exit] = []
+        self._recording = Recording(directory, self._troubles.append)
+        self._socket = socket_path(directory.id, socket_directory())
+        self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
+
+    @classmethod
+    def launch(cls, request: dict[str, Any]) -> Keeper:
+        """Check the command, make the run's directory and start the server. A refusal leaves nothing behind."""
+        plan = prepare(
+            tuple(request["argv"]),
+            env=request.get("env"),
+            cwd=request.get("cwd"),
+            without=request.get("without") or (),
+        )
+        directory = create(
+            plan.argv,
+            name=request.get("name"),
+            cwd=plan.cwd,
+            env=plan.shown_env,
+            interpreter=plan.interpreter,
+            preparations=plan.preparations,
+        )
+        try:
+            keeper = cls(directory)
+            server = ProcessId(*start(plan, directory))
+        except Refused:
+            shutil.rmtree(directory.path, ignore_errors=True)
+            raise
+        directory.update(server=server, keeper=keeper._id, socket=keeper._socket)
+        return keeper
+
+    @classmethod
+    def adopt(cls, directory: RunDirectory) -> Keeper:
+        """Take over a run whose keeper died."""
+        keeper = cls(directory)
+        keeper._read_past()
+        directory.update(keeper=keeper._id, socket=keeper._socket)
+        return keeper
+
+    def _read_past(self) -> None:
+        """Exits are in the recording alone; marks are found again in the log and must not be recorded twice."""
+        for event in read_events(self.directory):
+            if isinstance(event, Exit):
+                self._past.append(event)
+            elif isinstance(event, (Mark, LogError)):
+                self._known_offset = max(self._known_offset, event.offset)
+
+    async def keep(self, listener: socket.socket) -> None:
+        """Watch, record and answer until the run is over and nobody looks any more."""
+        self._watch = observe.launched_run(self.directory, exit_code=self._codes.get)
+        for event in self._past:
+            self._watch.emit(event)
+        self._watch.listen(self._record, caught_up=not self._past)
+        self._service = RunService(self._watch, lambda: observe.killer(self._watch.model))
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        stop = asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
+        watching = asyncio.create_task(self._watch.run())
+        waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(self._until_over()), watching]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+            server.close()
+            with contextlib.suppress(OSError):
+                os.unlink(self._socket)
+            self._recording.close()
+
+    def listen(self) -> socket.socket:
+        """The socket that clients connect to, open before anyone is told of it."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._socket)  # of a keeper that died: the recording's lock is ours
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self._socket)
+        os.chmod(self._socket, 0o600)
+        listener.listen()
+        return listener
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Peer(reader, writer)
+        self._clients += 1
+        leave = None
+        try:
+            peer.send(wire.hello_line(hello(keeper=True)))
+
+            async def handle(request: Request) -> Any:
+                nonlocal leave
+                if request.do == "watch" and leave is None:
+                    leave = self._watch.listen(peer.send_event)
+                    return self._watch.model.run
+                return await self._service.handle(request)
+
+            await peer.converse(handle)
+        finally:
+            if leave is not None:
+                leave()
+            self._clients -= 1
+            self._left_at = time.monotonic()
+
+    def _reap(self) -> None:
+        """Collect the exit statuses of our children that belong to the run; others are somebody else's to wait for."""
+        sample = self._watch.model.processes
+        known = {process.pid for process in sample.processes} if sample else set()
+        run = self._watch.model.run
+        if run is not None and run.pid is not None:
+            known |= {run.pid, *(member.pid for member in proc.session_members(run.pid))}
+        for pid in known:
+            with contextlib.suppress(ChildProcessError):
+                gone, code = os.waitpid(pid, os.WNOHANG)
+                if gone:
+                    self._codes[pid] = os.waitstatus_to_exitcode(code)
+        self._watch.poke()
+
+    async def _until_over(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            while self._troubles:
+                self._watch.emit(Notice(time.time(), source="recording", text=self._troubles.pop(0)))
+            self._reap()
+            if self._clients == 0 and self._is_over() and time.monotonic() - self._left_at > LINGER_S:
+                return
+
+    def _is_over(self) -> bool:
+        sample = self._watch.model.processes
+        return sample is not None and all(process.state == "Z" for process in sample.processes)
+
+    # ------------------------------------------------------------------------------------------------------- recording
+
+    def _record(self, event: Event, _line: bytes) -> None:
+        if isinstance(event, (Mark, LogError)) and event.offset <= self._known_offset:
+            return
+        if event.kind in SAMPLES and not self._is_due(event):
+            return
+        self._recording.append(_without_helpers(event))
+
+    def _is_due(self, event: Event) -> bool:
+        ready = self._watch.model.marks("ready")
+        calm = bool(ready) and event.at - ready[-1].at > CALM_S
+        every = CALM_SAMPLE_S if calm else 0.9
+        if event.at - self._recorded_at.get(event.kind, 0.0) < every:
+            return False
+        self._recorded_at[event.kind] = event.at
+        return True
+
+
+def _without_helpers(event: Event) -> Event:
+    """A sample without the processes that explain nothing later (resource trackers)."""
+    if isinstance(event, Processes):
+        kept = tuple(process for process in event.processes if process.role != "helper")
+        return dataclasses.replace(event, processes=kept)
+    return event

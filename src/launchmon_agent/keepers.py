@@ -1,0 +1,84 @@
+"""Starting keepers: for a new run, and for a run whose keeper died. Blocking; for a thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from typing import Any
+
+from launchmon_agent import boot
+from launchmon_agent.errors import Refused
+from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.sensors import proc
+
+START_S = 30.0
+
+
+def launch(args: dict[str, Any]) -> RunDirectory:
+    """Start a keeper, and through it the server. Raises :class:`Refused`; then nothing runs and nothing is left.
+
+    ``args``: ``argv``, and optionally ``env`` (changes; a null removes), ``cwd``, ``name``, ``without``.
+    """
+    plan_read, plan_write = os.pipe()
+    with os.fdopen(plan_write, "w", encoding="utf-8") as pipe, os.fdopen(plan_read, "rb", buffering=0):
+        keeper, status = _spawn("launch", str(plan_read), pass_fds=(plan_read,))
+        json.dump(args, pipe)
+        pipe.close()
+        return RunDirectory(_outcome(keeper, status)["directory"])
+
+
+def ensure(directory: RunDirectory) -> bool:
+    """True when a keeper answers for this run, started now if it had to be; False when the run has ended."""
+    file = directory.read()
+    if file is None or file.server is None:
+        return False
+    if file.keeper is not None and proc.same_process(file.keeper.pid, file.keeper.start_time):
+        return True
+    if not proc.same_process(file.server.pid, file.server.start_time):
+        return False
+    _outcome(*_spawn("adopt", directory.path))
+    return True
+
+
+def _spawn(mode: str, what: str, pass_fds: tuple[int, ...] = ()) -> tuple[subprocess.Popen[bytes], int]:
+    status_read, status_write = os.pipe()
+    try:
+        keeper = boot.spawn("launchmon_agent.keep", [mode, what, str(status_write)], pass_fds=(status_write, *pass_fds))
+    finally:
+        os.close(status_write)
+    return keeper, status_read
+
+
+def _outcome(keeper: subprocess.Popen[bytes], status: int) -> dict[str, Any]:
+    """What the keeper says of its start. Raises :class:`Refused` when it says so, or nothing."""
+    said = _read_all(status)
+    if not said:
+        code = keeper.poll()
+        raise Refused(
+            "the keeper of this run did not begin" + ("" if code is None else f" (status {code})"),
+            "a fault in launchmon, or no memory left",
+        )
+    body: dict[str, Any] = json.loads(said)
+    if "refused" in body:
+        keeper.wait()
+        raise Refused.from_json(body["refused"])
+    return body
+
+
+def _read_all(descriptor: int) -> bytes:
+    """What the keeper writes until it closes its end; nothing when it takes longer than START_S."""
+    os.set_blocking(descriptor, False)
+    until = time.monotonic() + START_S
+    out = b""
+    with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+        while time.monotonic() < until:
+            part = pipe.read(65536)
+            if part == b"":
+                return out
+            if part is None:
+                time.sleep(0.01)
+            else:
+                out += part
+    return out

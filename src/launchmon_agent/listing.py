@@ -1,0 +1,81 @@
+"""Runs on this machine, launched and discovered, and the choice of one. Blocking; for a thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from launchmon_agent.discover import Found, discover, select
+from launchmon_agent.runs import directory
+from launchmon_agent.runs.directory import RunDirectory, RunFile
+from launchmon_agent.runs.recording import last_verdict
+from launchmon_agent.sensors import proc
+from launchmon_agent.sglang.command import parse
+from launchmon_agent.sglang.secrets import redact_argv
+
+
+def runs_here() -> list[dict[str, Any]]:
+    """Launched runs newest first, then servers that somebody else started."""
+    found = discover()
+    launched = [_launched(place, file) for place, file in directory.runs()]
+    return launched + [_foreign(run) for run in found if run.run_id is None]
+
+
+def choose(args: dict[str, Any]) -> RunDirectory | Found:
+    """The run that the selectors name. Raises :class:`Refused` with the candidates when that is none or several."""
+    name = args.get("run")
+    if name is not None:
+        place = directory.find(name)
+        if place is not None:
+            return place
+    chosen = select(discover(), run=name, pid=args.get("pid"), port=args.get("port"), tmux=args.get("tmux"))
+    if chosen.run_id is not None:
+        place = directory.find(chosen.run_id)
+        if place is not None:
+            return place
+    return chosen
+
+
+def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
+    command = parse(file.argv)
+    alive = file.server is not None and proc.alive(file.server.pid, file.server.start_time)
+    verdict = last_verdict(place)
+    return {
+        "id": place.id,
+        "name": file.name,
+        "launched": True,
+        "state": "running" if alive else "ended",
+        "verdict": verdict.verdict if verdict else None,
+        "pid": file.server.pid if file.server else None,
+        "started": file.created,
+        "argv": redact_argv(file.argv),
+        "model": command.model,
+        "tp": command.tp,
+        "pp": command.pp,
+        "dp": command.dp,
+        "port": command.port,
+        "log": place.log,
+        "log_source": "file",
+        "simulated": command.simulated,
+    }
+
+
+def _foreign(run: Found) -> dict[str, Any]:
+    command = parse(run.argv)
+    return {
+        "id": None,
+        "name": None,
+        "launched": False,
+        "state": "running",
+        "verdict": None,
+        "pid": run.pid,
+        "started": run.start_time,
+        "argv": redact_argv(run.argv),
+        "model": command.model,
+        "tp": command.tp,
+        "pp": command.pp,
+        "dp": command.dp,
+        "port": command.port,
+        "log": run.log,
+        "log_source": run.log_source,
+        "simulated": command.simulated,
+    }

@@ -1,0 +1,227 @@
+"""A run as the stream of its events tells it. Pure: fold events in, read the state out.
+
+The agent's judge, the live view, a replay and the tests all hold one of these.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from launchmon_agent.events import (
+    Action,
+    Event,
+    Exit,
+    Gpus,
+    Host,
+    Http,
+    Kernel,
+    Log,
+    LogError,
+    Mark,
+    Notice,
+    Process,
+    Processes,
+    Progress,
+    Run,
+    Verdict,
+)
+from launchmon_agent.sglang.phases import PhaseBoard
+from launchmon_agent.sglang.ranks import expected_ranks
+
+HISTORY = 60
+"""Samples of each GPU kept for its sparkline."""
+
+KEPT = 500
+"""Errors, exits, kernel messages and notices kept, oldest out first; the first error is never dropped."""
+
+_E = TypeVar("_E", bound=Event)
+
+
+class RunModel:
+    """State of one run. Attributes are ``None`` or empty until an event fills them."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.processes: Processes | None = None
+        self.gpus: Gpus | None = None
+        self.host: Host | None = None
+        self.http: Http | None = None
+        self.log: Log | None = None
+        self.verdict: Verdict | None = None
+        self.exits: list[Exit] = []
+        self.errors: list[LogError] = []
+        self.kernel: list[Kernel] = []
+        self.notices: list[Notice] = []
+        self.actions: dict[str, list[Action]] = {}
+        self.phases = PhaseBoard()
+        self.now = 0.0  # the target's time of the newest event that was observed, not read from the log
+        self.began_observing: float | None = None
+        self._marks: list[Mark] = []
+        self._progress: dict[tuple[str, str | None], Progress] = {}
+        self._gpu_history: dict[int, deque[float | None]] = {}
+
+    # ------------------------------------------------------------------------------------------------------------ fold
+
+    def fold(self, event: Event) -> None:
+        """Take one event in. Kinds that this version does not know change nothing."""
+        if not isinstance(event, (Mark, Progress, LogError)):
+            self.now = max(self.now, event.at)
+            if self.began_observing is None:
+                self.began_observing = event.at
+        match event:
+            case Run():
+                self.run = event
+                self.phases.apply(event)
+                self.phases.expect(expected_ranks(event))
+            case Processes():
+                self.processes = event
+            case Gpus():
+                self._fold_gpus(event)
+            case Host():
+                self.host = event
+            case Http():
+                self.http = event
+            case Log():
+                if self.log is not None and event.generation != self.log.generation:
+                    self._forget_log()
+                self.log = event
+            case Mark():
+                self._fold_mark(event)
+            case Progress():
+                self._progress[event.rank, event.phase] = event
+                self.phases.apply(event)
+            case LogError():
+                self._fold_error(event)
+            case Exit():
+                self._fold_exit(event)
+            case Kernel():
+                _append(self.kernel, event)
+            case Notice():
+                if not any((note.source, note.text) == (event.source, event.text) for note in self.notices):
+                    _append(self.notices, event)
+            case Action():
+                self.actions.setdefault(event.id, []).append(event)
+            case Verdict():
+                self.verdict = event
+
+    def _fold_gpus(self, event: Gpus) -> None:
+        self.gpus = event
+        for gpu in event.gpus:
+            self._gpu_history.setdefault(gpu.index, deque(maxlen=HISTORY)).append(gpu.util_percent)
+
+    def _fold_mark(self, event: Mark) -> None:
+        if self.launch_begins_with(event):
+            self._forget_launch()
+        self._marks.append(event)
+        self.phases.apply(event)
+
+    def _fold_error(self, event: LogError) -> None:
+        for place, known in enumerate(self.errors):
+            if (known.offset, known.id) == (event.offset, event.id):
+                self.errors[place] = event  # the same error with its last line known
+                return
+        _append(self.errors, event, keep_first=1)
+        self.phases.apply(event)
+
+    def _fold_exit(self, event: Exit) -> None:
+        for place, known in enumerate(self.exits):
+            if (known.pid, known.start_time) == (event.pid, event.start_time):
+                if known.code is None and event.code is not None:
+                    self.exits[place] = event
+                return
+        _append(self.exits, event)
+        self.phases.apply(event)
+
+    def launch_begins_with(self, event: Mark) -> bool:
+        """Whether this mark is the ``server_args=`` line of another launch in the same log."""
+        return event.id == "args" and any(mark.id == "args" for mark in self._marks)
+
+    def _forget_launch(self) -> None:
+        self._marks.clear()
+        self._progress.clear()
+        self.errors = [error for error in self.errors if self.log and error.offset >= self.log.launch_offset]
+
+    def _forget_log(self) -> None:
+        """The log was replaced: offsets start again, and what follows is told by the new file."""
+        self.errors.clear()
+
+    # ------------------------------------------------------------------------------------------------------------ read
+
+    @property
+    def launcher(self) -> Process | None:
+        """The launcher in the newest sample; ``None`` when it is not there (any more)."""
+        if self.run is None or self.processes is None:
+            return None
+        for process in self.processes.processes:
+            if process.pid == self.run.pid and process.state != "Z":
+                return process
+        return None
+
+    @property
+    def launcher_exit(self) -> Exit | None:
+        if self.run is None:
+            return None
+        for exit_ in self.exits:
+            if exit_.pid == self.run.pid:
+                return exit_
+        return None
+
+    def rank_rows(self) -> list[Process]:
+        """Schedulers in order. A rank that is expected but has no process yet has pid 0."""
+        seen = [] if self.processes is None else self.processes.processes
+        rows = {process.rank: process for process in seen if process.rank is not None}
+        expected = [] if self.run is None else expected_ranks(self.run)
+        missing = [Process(pid=0, start_time=0.0, role="scheduler", rank=tag) for tag in expected if tag not in rows]
+        if rows and not any(tag in rows for tag in expected):
+            missing = []  # the tags differ from what the command line made us expect: show what is there
+        order = {tag: place for place, tag in enumerate(expected)}
+        return sorted(
+            [*rows.values(), *missing], key=lambda row: (order.get(row.rank or "", len(order)), row.rank or "")
+        )
+
+    def gpu_history(self, index: int) -> Sequence[float | None]:
+        """Utilisation of one GPU over the last samples, oldest first, percent."""
+        return tuple(self._gpu_history.get(index, ()))
+
+    def last_line_at(self, rank: str) -> float | None:
+        if self.log is None:
+            return None
+        for line in self.log.last:
+            if line.rank == rank:
+                return line.at
+        return None
+
+    def marks(self, id_: str) -> list[Mark]:
+        return [mark for mark in self._marks if mark.id == id_]
+
+    @property
+    def first_failure(self) -> LogError | None:
+        """The earliest error of this launch that is no mere consequence of another."""
+        failures = [error for error in self.errors if error.severity in ("fatal", "error")]
+        fatal = [error for error in failures if error.severity == "fatal"]
+        return min(fatal or failures, key=lambda error: error.offset, default=None)
+
+    def replay(self) -> Iterator[Event]:
+        """The events that bring another model to this state: what a newcomer is sent first."""
+        for state in (self.run, self.log):
+            if state is not None:
+                yield state
+        yield from self._marks
+        yield from self._progress.values()
+        yield from self.errors
+        yield from self.exits
+        yield from self.kernel
+        yield from self.notices
+        for steps in self.actions.values():
+            yield from steps
+        for sample in (self.host, self.gpus, self.processes, self.http, self.verdict):
+            if sample is not None:
+                yield sample
+
+
+def _append(kept: list[_E], event: _E, keep_first: int = 0) -> None:
+    kept.append(event)
+    if len(kept) > KEPT:
+        del kept[keep_first]

@@ -1,0 +1,149 @@
+"""Puts a watch together: which sensors and which log belong to a run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from launchmon_agent.discover import Found
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Notice, Run
+from launchmon_agent.log.engine import LogEngine
+from launchmon_agent.log.marks import MarkScanner
+from launchmon_agent.log.owner import owner_of
+from launchmon_agent.log.sources import CommandSource, FileSource, Source
+from launchmon_agent.log.tmux import TmuxSource
+from launchmon_agent.model import RunModel
+from launchmon_agent.runs.directory import RunDirectory, RunFile
+from launchmon_agent.runs.kill import Killer
+from launchmon_agent.runs.recording import read_events
+from launchmon_agent.sensors import proc
+from launchmon_agent.sensors.gpu import GpuSensor
+from launchmon_agent.sensors.host import HostSensor
+from launchmon_agent.sensors.http import HttpSensor
+from launchmon_agent.sensors.kernel import KernelSensor
+from launchmon_agent.sensors.processes import ProcessSensor
+from launchmon_agent.sglang.command import parse
+from launchmon_agent.sglang.run import run_of_command
+from launchmon_agent.watch import Sensors, Watch
+
+SIMULATED_GPUS = "LAUNCHMON_SIMULATED_GPUS"
+"""Variable of a demo server that names the file with its simulated GPUs."""
+
+
+def launched_run(
+    directory: RunDirectory, *, exit_code: Callable[[int], int | None] = lambda _pid: None, ended: bool = False
+) -> Watch:
+    """A watch over a run that launchmon launched. ``ended``: nothing of it runs, its files are all there is."""
+    file = directory.read()
+    assert file is not None
+    run = _run_of_file(file, directory)
+    log = _engine(FileSource(directory.log))
+    if ended:
+        watch = Watch(run, None, log)
+        for event in read_events(directory):
+            if event.kind in ("exit", "kernel", "action", "gpus", "host"):
+                watch.emit(event)
+        return watch
+    return Watch(run, _sensors(run, session=run.pid), log, exit_code=exit_code)
+
+
+def foreign_run(found: Found, args: dict[str, Any]) -> Watch:
+    """A watch over a run that somebody else started; it changes nothing there. Raises :class:`Refused`."""
+    command = parse(found.argv)
+    source = _source(found, args.get("log"), args.get("log_command"))
+    run = run_of_command(
+        command,
+        time.time(),
+        id=found.run_id or f"pid-{found.pid}",
+        pid=found.pid,
+        start_time=found.start_time,
+        cwd=found.cwd,
+        engine_version=found.engine_version,
+        log=source.name if source else None,
+        log_source=source.kind if source else "none",
+    )
+    watch = Watch(run, _sensors(run, session=None), _engine(source) if source else None)
+    if source is None:
+        watch.emit(Notice(time.time(), source="log", text=found.log_note or "this run has no log that can be read"))
+    return watch
+
+
+def _source(found: Found, path: str | None, command: str | None) -> Source | None:
+    """What the person named, else what the process writes to. Raises :class:`Refused`."""
+    if command is not None:
+        return CommandSource(command)
+    if path is not None:
+        return FileSource(os.path.abspath(os.path.expanduser(path)))
+    if found.pane is not None:
+        return TmuxSource(found.pane.id, found.pane.socket)
+    if found.log is not None:
+        return FileSource(found.log, found.log_source)
+    return None
+
+
+def _engine(source: Source) -> LogEngine:
+    try:
+        return LogEngine(source, MarkScanner(), owner_of)
+    except Refused:
+        source.close()
+        raise
+
+
+def killer(model: RunModel) -> Killer:
+    """How to end the run of this model, as it is now."""
+    run = model.run
+    assert run is not None
+    return Killer(run=run, processes=model.processes.processes if model.processes else ())
+
+
+def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
+    server = file.server
+    return run_of_command(
+        parse(file.argv),
+        time.time(),
+        id=directory.id,
+        pid=server.pid if server else None,
+        start_time=server.start_time if server else None,
+        cwd=file.cwd,
+        interpreter=file.interpreter,
+        launched=True,
+        name=file.name,
+        series=file.series,
+        attempt=file.attempt,
+        parent=file.parent,
+        preparations=file.preparations,
+        log=directory.log,
+        log_source="file",
+    )
+
+
+def _sensors(run: Run, session: int | None) -> Sensors:
+    assert run.pid is not None and run.start_time is not None
+    environ = proc.environ(run.pid) or {}
+    paths = {"shm": "/dev/shm"}  # noqa: S108 - looked at, not written
+    if run.model is not None and os.path.exists(os.path.join(run.cwd or "/", run.model)):
+        paths["model"] = os.path.join(run.cwd or "/", run.model)
+    return Sensors(
+        gpu=GpuSensor(environ.get(SIMULATED_GPUS) if run.simulated else None),
+        host=HostSensor(paths),
+        kernel=KernelSensor(),
+        processes=ProcessSensor(run.pid, run.start_time, session=session),
+        http=_http_sensor,
+    )
+
+
+def _http_sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
+    return HttpSensor(run.pid, run.port, run.host, run.engine_version, _flag(run.argv, "--api-key"), is_ours)
+
+
+def _flag(argv: tuple[str, ...], name: str) -> str | None:
+    """The value of a flag written in full."""
+    for place, word in enumerate(argv):
+        if word == name and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith(name + "="):
+            return word.partition("=")[2]
+    return None

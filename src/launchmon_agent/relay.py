@@ -1,0 +1,108 @@
+"""The agent between a client and a keeper's socket: events pass through line for line, requests are asked again.
+
+When a keeper dies while its server lives, another one is started and the client sees a notice, not an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from launchmon_agent import events, keepers, wire
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Event, Malformed, Notice
+from launchmon_agent.peer import read_line
+from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.wire import MAX_LINE, Hello, Reply, Request
+
+
+class Relay:
+    """``send`` takes lines for the client."""
+
+    def __init__(self, directory: RunDirectory, send: Callable[[bytes], None]) -> None:
+        self._directory = directory
+        self._send = send
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._pump: asyncio.Task[None] | None = None
+
+    async def open(self) -> Any:
+        """Connect and follow; returns the run as the keeper tells it. Raises :class:`Refused`."""
+        reader = await self._connect()
+        self._pump = asyncio.create_task(self._pump_lines(reader))
+        return await self.ask(Request(0, "watch"))
+
+    async def ask(self, request: Request) -> Any:
+        """Put a client's request to the keeper under a number of our own. Raises :class:`Refused`."""
+        if self._writer is None:
+            raise Refused(
+                "the keeper of this run is gone", "it was killed, or the machine is out of memory", "try again"
+            )
+        number = next(self._numbers)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        self._writer.write(wire.request_line(Request(number, request.do, request.args)))
+        try:
+            return await future
+        finally:
+            self._waiting.pop(number, None)
+
+    async def close(self) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+        if self._writer is not None:
+            self._writer.close()
+
+    async def _connect(self) -> asyncio.StreamReader:
+        file = self._directory.read()
+        if file is None or file.socket is None:
+            raise Refused(f"run {self._directory.id} has no keeper")
+        try:
+            reader, self._writer = await asyncio.open_unix_connection(file.socket, limit=MAX_LINE)
+            greeting = wire.parse(await read_line(reader))
+        except (OSError, Malformed) as error:
+            raise Refused(f"the keeper of {self._directory.id} does not answer", str(error)) from None
+        if not isinstance(greeting, Hello) or greeting.protocol != events.PROTOCOL:
+            raise Refused(
+                f"the keeper of {self._directory.id} is of another version of launchmon",
+                f"it was started by {greeting.version}" if isinstance(greeting, Hello) else "",
+                "use that version, or end the keeper: the server goes on and a new keeper adopts it",
+            )
+        return reader
+
+    async def _pump_lines(self, reader: asyncio.StreamReader) -> None:
+        while True:
+            while line := await read_line(reader):
+                self._pass_on(line)
+            self._writer = None
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(Refused("the keeper of this run ended before it answered"))
+            if not await asyncio.to_thread(keepers.ensure, self._directory):
+                self._tell("the keeper has ended, and so has the server")
+                return
+            reader = await self._connect()
+            assert self._writer is not None
+            self._writer.write(wire.request_line(Request(next(self._numbers), "watch")))
+            self._tell("the keeper was gone; another one has adopted the run")
+
+    def _pass_on(self, line: bytes) -> None:
+        if not line.startswith(b'{"re":'):
+            self._send(line)
+            return
+        message: wire.Message | Event = wire.parse(line)
+        if isinstance(message, Reply):
+            future = self._waiting.get(message.to)
+            if future is not None and not future.done():
+                if message.refused is not None:
+                    future.set_exception(message.refused)
+                else:
+                    future.set_result(message.value)
+
+    def _tell(self, text: str) -> None:
+        self._send(events.encode(Notice(time.time(), source="keeper", text=text)))

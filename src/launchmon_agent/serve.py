@@ -1,0 +1,106 @@
+"""The agent: answers one client on stdin and stdout, and ends when stdin ends.
+
+A run that launchmon launched is followed through its keeper's socket, line for line; every other run is watched here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from typing import Any
+
+from launchmon_agent import keepers, listing, observe, wire
+from launchmon_agent.errors import Refused
+from launchmon_agent.hello import hello
+from launchmon_agent.peer import Peer
+from launchmon_agent.relay import Relay
+from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.runservice import OPERATIONS, RunService
+from launchmon_agent.watch import Watch
+from launchmon_agent.wire import MAX_LINE, Request
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    out = os.dup(1)
+    os.dup2(2, 1)  # a stray print goes to stderr and never into the stream
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(out))
+
+
+async def _serve(out: int) -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=MAX_LINE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(out, "wb"))
+    writer = asyncio.StreamWriter(transport, protocol, None, loop)
+    peer = Peer(reader, writer)
+    agent = Agent(peer)
+    peer.send(wire.hello_line(hello()))
+    try:
+        await peer.converse(agent.handle)
+    finally:
+        await agent.leave()
+
+
+class Agent:
+    """Answers requests that come before a run is chosen, then those about that run."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._relay: Relay | None = None
+        self._service: RunService | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def handle(self, request: Request) -> Any:
+        """Raises :class:`Refused`."""
+        match request.do:
+            case "runs":
+                return await asyncio.to_thread(listing.runs_here)
+            case "launch":
+                directory = await asyncio.to_thread(keepers.launch, request.args)
+                return await self._follow_directory(directory)
+            case "attach":
+                return await self._attach(request.args)
+        if request.do in OPERATIONS:
+            if self._relay is not None:
+                return await self._relay.ask(request)
+            if self._service is not None:
+                return await self._service.handle(request)
+            raise Refused("no run is chosen yet", "attach or launch comes first")
+        raise Refused(
+            f"{request.do!r} is not something this agent can do", "client and agent are of different versions"
+        )
+
+    async def leave(self) -> None:
+        """End what was begun for the client: a foreign run is not watched any longer, a launched one goes on."""
+        if self._relay is not None:
+            await self._relay.close()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _attach(self, args: dict[str, Any]) -> Any:
+        if self._relay is not None or self._service is not None:
+            raise Refused("this agent follows a run already", "one conversation is about one run")
+        chosen = await asyncio.to_thread(listing.choose, args)
+        if isinstance(chosen, RunDirectory):
+            return await self._follow_directory(chosen)
+        return self._watch_here(await asyncio.to_thread(observe.foreign_run, chosen, args))
+
+    async def _follow_directory(self, directory: RunDirectory) -> Any:
+        """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""
+        if await asyncio.to_thread(keepers.ensure, directory):
+            relay = Relay(directory, self._peer.send)
+            run = await relay.open()
+            self._relay = relay
+            return run
+        return self._watch_here(observe.launched_run(directory, ended=True))
+
+    def _watch_here(self, watch: Watch) -> Any:
+        watch.listen(self._peer.send_event)
+        self._service = RunService(watch, lambda: observe.killer(watch.model))
+        self._watching = asyncio.create_task(watch.run())
+        return watch.model.run

@@ -1,0 +1,257 @@
+"""The loop over one run: sensors and log → events → model and judge → everyone who listens.
+
+Sampling, the log and the server's port each have a thread of their own, so that a driver that blocks or a peer that
+never answers delays nothing else. Events are folded, recorded and sent on the event loop, in one order for everyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from launchmon_agent import events
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Event, Exit, Gpus, Host, Http, Log, Mark, Notice, Processes, Progress, Run
+from launchmon_agent.judge.verdict import judge
+from launchmon_agent.model import RunModel
+from launchmon_agent.sglang.ranks import expected_ranks
+from launchmon_agent.sglang.run import run_from_args
+
+T = TypeVar("T")
+
+SAMPLE_S = 1.0
+LOG_BUSY_S = 0.1
+LOG_QUIET_S = 0.25
+QUIET_AFTER_S = 5.0
+RETRY_S = 5.0
+
+REPLACEABLE = (Gpus, Processes, Host, Http, Log, Progress)
+"""Kinds of which only the newest counts: dropped for a listener who does not keep up."""
+
+
+class Listener(Protocol):
+    def __call__(self, event: Event, line: bytes, /) -> None: ...
+
+
+class GpuSource(Protocol):
+    def sample(self, now: float) -> Gpus: ...
+
+
+class ProcessSource(Protocol):
+    def sample(self, now: float, gpus: Gpus | None) -> Processes: ...
+    def vanished(self, now: float) -> list[Exit]: ...
+    def expect(self, ranks: Sequence[str]) -> None: ...
+
+
+class HostSource(Protocol):
+    def sample(self, now: float) -> Host: ...
+
+
+class HttpSource(Protocol):
+    def sample(self, now: float) -> Http: ...
+
+
+class KernelSource(Protocol):
+    def poll(self, now: float, pids: Iterable[int]) -> Sequence[Event]: ...
+
+
+class LogSource(Protocol):
+    """A followed log. All calls come from one thread."""
+
+    def poll(self, now: float) -> list[Event]: ...
+    @property
+    def behind(self) -> bool: ...
+    def window(self, *args: Any, **kwargs: Any) -> Any: ...
+    def search(self, *args: Any, **kwargs: Any) -> Any: ...
+    def close(self) -> None: ...
+
+
+@dataclasses.dataclass
+class Sensors:
+    gpu: GpuSource
+    host: HostSource
+    kernel: KernelSource
+    processes: ProcessSource | None = None
+    http: Callable[[Run, Callable[[int], bool]], HttpSource] | None = None  # made anew when more of the run is known
+
+
+class Watch:
+    """Observes one run until cancelled. :attr:`model` is its state; listeners get each event as it happens."""
+
+    def __init__(
+        self,
+        run: Run,
+        sensors: Sensors | None,  # None: the run has ended, its files are all there is
+        log: LogSource | None,
+        *,
+        clock: Callable[[], float] = time.time,
+        exit_code: Callable[[int], int | None] = lambda _pid: None,
+    ) -> None:
+        self.model = RunModel()
+        self._sensors = sensors
+        self._log = log
+        self._clock = clock
+        self._exit_code = exit_code
+        self._http: HttpSource | None = None
+        self._listeners: list[Listener] = []
+        self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "log", "http")}
+        self._poked = asyncio.Event()
+        self._reported: set[str] = set()
+        self._expect = tuple(expected_ranks(run))
+        self.emit(run)
+
+    # ------------------------------------------------------------------------------------------------------- listening
+
+    def listen(self, listener: Listener, *, caught_up: bool = True) -> Callable[[], None]:
+        """Add a listener; it first gets the events that bring it to the present. Returns how to remove it."""
+        if caught_up:
+            for event in self.model.replay():
+                listener(event, events.encode(event))
+        self._listeners.append(listener)
+
+        def leave() -> None:
+            with contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return leave
+
+    def emit(self, event: Event) -> None:
+        """Fold an event and pass it on. To be called on the event loop only."""
+        self.model.fold(event)
+        line = events.encode(event)
+        for listener in tuple(self._listeners):
+            listener(event, line)
+
+    def poke(self) -> None:
+        """Sample now instead of at the next second: something is known to have happened."""
+        self._poked.set()
+
+    # --------------------------------------------------------------------------------------------------------- looping
+
+    async def run(self) -> None:
+        """Watch until cancelled. A sensor that fails is reported once and tried again; it never ends the watch."""
+        tasks = [self._repeat("sample", self._sample_once), self._repeat("log", self._log_once)]
+        if self._sensors is not None and self._sensors.http is not None:
+            tasks.append(self._repeat("http", self._http_once))
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            self._close()
+
+    async def _repeat(self, name: str, once: Callable[[], Any]) -> None:
+        while True:
+            try:
+                await once()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - watching goes on whatever a sensor meets
+                text = f"{name} failed: {type(error).__name__}: {error}"
+                if text not in self._reported:
+                    self._reported.add(text)
+                    self.emit(Notice(self._clock(), source=name, text=text))
+                await asyncio.sleep(RETRY_S)
+
+    async def _sample_once(self) -> None:
+        began = self._clock()
+        for event in await self._in("sensors", self._sample, began):
+            if isinstance(event, Exit) and event.code is None:
+                event = dataclasses.replace(event, code=self._exit_code(event.pid))
+            self.emit(event)
+        self._judge()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._poked.wait(), max(0.05, SAMPLE_S - (self._clock() - began)))
+        self._poked.clear()
+
+    def _sample(self, now: float) -> list[Event]:
+        if self._sensors is None:
+            return []
+        gpus = self._sensors.gpu.sample(now)
+        found: list[Event] = [gpus, self._sensors.host.sample(now)]
+        pids: list[int] = []
+        if self._sensors.processes is not None:
+            self._sensors.processes.expect(self._expect)
+            processes = self._sensors.processes.sample(now, gpus)
+            found.append(processes)
+            found.extend(self._sensors.processes.vanished(now))
+            pids = [process.pid for process in processes.processes]
+        found.extend(self._sensors.kernel.poll(now, pids))
+        return found
+
+    async def _log_once(self) -> None:
+        if self._log is None:
+            await asyncio.sleep(3600)
+            return
+        for event in await self._in("log", self._log.poll, self._clock()):
+            self._take_log_event(event)
+        if not self._log.behind:
+            state = self.model.log
+            quiet = state is None or state.grown_at is None or self._clock() - state.grown_at > QUIET_AFTER_S
+            await asyncio.sleep(LOG_QUIET_S if quiet else LOG_BUSY_S)
+
+    def _take_log_event(self, event: Event) -> None:
+        self.emit(event)
+        if isinstance(event, Mark):
+            if event.id == "args" and self.model.run is not None:
+                self._learn(run_from_args(self.model.run, event))
+            if event.what in ("fail",) or event.id == "ready":
+                self.poke()
+
+    def _learn(self, run: Run) -> None:
+        if run == self.model.run:
+            return
+        self.emit(dataclasses.replace(run, at=self._clock()))
+        self._expect = tuple(expected_ranks(run))
+        self._http = None
+
+    async def _http_once(self) -> None:
+        assert self._sensors is not None and self._sensors.http is not None and self.model.run is not None
+        if self._http is None:
+            self._http = self._sensors.http(self.model.run, self._is_ours)
+        sample = await self._in("http", self._http.sample, self._clock())
+        if self.model.http is None or dataclasses.replace(self.model.http, at=sample.at) != sample:
+            self.emit(sample)
+            self._judge()
+        await asyncio.sleep(SAMPLE_S)
+
+    def _is_ours(self, pid: int) -> bool:
+        sample = self.model.processes
+        return sample is not None and any(process.pid == pid for process in sample.processes)
+
+    def _judge(self) -> None:
+        verdict = judge(self.model, self._clock())
+        known = self.model.verdict
+        if known is None or dataclasses.replace(known, at=verdict.at) != verdict:
+            self.emit(verdict)
+
+    # ------------------------------------------------------------------------------------------------------- questions
+
+    async def window(self, where: dict[str, Any]) -> Any:
+        """A window of log lines, see :mod:`launchmon_agent.log.window`. Raises :class:`Refused`."""
+        return await self._in("log", lambda: self._log_or_refuse().window(**where))
+
+    async def search(self, what: dict[str, Any]) -> Any:
+        """The next line that matches. Raises :class:`Refused`."""
+        return await self._in("log", lambda: self._log_or_refuse().search(**what))
+
+    def _log_or_refuse(self) -> LogSource:
+        if self._log is None:
+            raise Refused(
+                "this run has no log that launchmon can read",
+                "its output goes neither to a file, nor through tee, nor to a tmux pane",
+                "launchmon attach --log PATH",
+            )
+        return self._log
+
+    async def _in(self, thread: str, call: Callable[..., T], *args: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[thread], call, *args)
+
+    def _close(self) -> None:
+        for thread in self._threads.values():
+            thread.shutdown(wait=False, cancel_futures=True)
+        if self._log is not None:
+            self._log.close()
