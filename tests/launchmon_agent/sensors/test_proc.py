@@ -125,6 +125,7 @@ def test_a_stopped_process_shows_it(sleeper: subprocess.Popen[bytes]) -> None:
 
 
 def test_memory_is_split_by_kind(sleeper: subprocess.Popen[bytes]) -> None:
+    until(lambda: proc.wchan(sleeper.pid) or proc.syscall(sleeper.pid))  # it has gone to sleep, which is a switch
     sizes = proc.memory(sleeper.pid)
     assert sizes is not None
     assert sizes.anon is not None and sizes.anon > 0
