@@ -1,0 +1,27 @@
+"""The table of actions as Textual key bindings."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+from launchmon.actions import Action, in_scope
+
+
+def bindings(*scopes: str) -> list[BindingType]:
+    """Bindings for these scopes. An action ``error-next`` calls the method ``action_error_next``."""
+    return [binding for action in in_scope(*scopes) for binding in _of(action)]
+
+
+def method(action: Action) -> str:
+    return action.id.replace("-", "_")
+
+
+def _of(action: Action) -> list[BindingType]:
+    everywhere = action.id == "quit-now"  # works in a dialog and in a text field too
+    if action.takes_key:
+        return [
+            Binding(key, f"{method(action)}({key!r})", action.label, show=False, id=f"{action.id}-{key}")
+            for key in action.keys
+        ]
+    keys = ",".join(action.keys)
+    return [Binding(keys, method(action), action.label, show=False, priority=everywhere, id=action.id)]

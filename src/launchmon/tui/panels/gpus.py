@@ -1,0 +1,163 @@
+"""The GPU panel: one line a GPU, or all of them in one line where there is no room."""
+
+from __future__ import annotations
+
+import re
+
+from launchmon.tui import format as fmt
+from launchmon.tui.protocol import View
+from launchmon.tui.widgets.lines import Row, Span, joined
+from launchmon.tui.widgets.panel import Content, Panel, Space, dated
+from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
+from launchmon_agent.events import Gpu, Gpus
+
+COLUMNS = (
+    Column("index", "GPU", 3, align="right"),
+    Column("name", "", 8, rank=6, most=22, grows=3),
+    Column("memory", "mem GiB", 9, align="right"),
+    Column("fill", "", 8, rank=3, most=20, grows=1),
+    Column("slope", "mem/s", 8, rank=7, align="right"),
+    Column("util", "util", 4, align="right"),
+    Column("history", "", 8, rank=4, most=40, grows=2),
+    Column("power", "W", 7, rank=1, align="right"),
+    Column("heat", "°C", 3, rank=2, align="right"),
+    Column("rank", "rank", 4, rank=5, most=8),
+    Column("note", "", 8, rank=4, most=30, grows=3),
+)
+
+HOT_C = 87
+"""From here a data centre GPU slows itself down (its slowdown threshold is 87–92 °C)."""
+
+SUMMARY_BELOW = 4
+"""With fewer lines than this, a summary tells more than the first of the GPUs would."""
+
+_VENDOR = re.compile(r"^(NVIDIA|AMD|GeForce|Instinct)\s+", re.IGNORECASE)
+
+
+class GpusPanel(Panel, can_focus=True):
+    HELP = (
+        "One line a GPU: memory in use and in total, the utilisation of the last minute, power against its limit, "
+        "temperature, and the rank that lives there. A dash means that the driver does not tell. A GPU at 100% that "
+        "draws idle power only spins; memory that is equal on all GPUs and does not move means that nobody is loading."
+    )
+
+    def content(self, view: View, space: Space) -> Content:
+        gpus, width = view.model.gpus, space.width
+        if gpus is None:
+            return Content(head=(dated(_heading("waiting for the first sample", "muted"), view, width),))
+        if gpus.error is not None or not gpus.gpus:
+            return Content(head=(dated(_heading(_absence(gpus), "warn"), view, width),))
+        if space.limit < min(SUMMARY_BELOW, len(gpus.gpus) + 1):
+            return Content(head=(dated(summary(gpus), view, width),))
+        noted = any(_note(gpu) for gpu in gpus.gpus)
+        layout = lay_out([column for column in COLUMNS if noted or column.name != "note"], width - 1)
+        title = layout.heading()
+        if gpus.source == "simulated":
+            title = _titled(layout, "simulated")
+        return Content(
+            head=(dated(title, view, width),),
+            body=tuple(_gpu(gpu, view, layout) for gpu in gpus.gpus),
+        )
+
+
+def short_name(name: str | None) -> str:
+    """``NVIDIA H200`` → ``H200``: the vendor is no news."""
+    return fmt.UNKNOWN if name is None else _VENDOR.sub("", _VENDOR.sub("", name))
+
+
+def summary(gpus: Gpus) -> Row:
+    """All GPUs in one line; a range where they differ."""
+    cards = gpus.gpus
+    names = sorted({short_name(gpu.name) for gpu in cards})
+    broken = [gpu for gpu in cards if gpu.error is not None]
+    what = f"{len(cards)} × {names[0]}" if len(names) == 1 else fmt.plural(len(cards), "GPU")
+    totals = {gpu.memory_total for gpu in cards if gpu.memory_total is not None}
+    total = fmt.number(totals.pop() / fmt.GIB) if len(totals) == 1 else fmt.UNKNOWN
+    used = fmt.span_of([None if gpu.memory_used is None else gpu.memory_used / fmt.GIB for gpu in cards], "{:.1f}")
+    parts: list[Row] = [
+        ((what, "plain"),),
+        (("✗ " + fmt.plural(len(broken), "GPU gives no values", "GPUs give no values"), "bad"),) if broken else (),
+        (("mem ", "muted"), (f"{used}/{total}", "plain")),
+        (("util ", "muted"), (fmt.span_of([gpu.util_percent for gpu in cards]) + "%", "plain")),
+        ((fmt.span_of([gpu.power_w for gpu in cards]), "plain"), (" W", "muted")),
+        ((fmt.span_of([gpu.temperature_c for gpu in cards]), "plain"), (" °C", "muted")),
+    ]
+    if gpus.source == "simulated":
+        parts.insert(1, (("simulated", "warn"),))
+    return ((" ", "plain"), ("GPU", "title"), ("  ", "plain"), *joined(parts))
+
+
+def _gpu(gpu: Gpu, view: View, layout: Layout) -> Row:
+    if gpu.error is not None:
+        head = f" {gpu.index:>3}  "
+        return ((head, "plain"), (f"✗ {fmt.one_line(gpu.error)}", "bad"))
+    full = gpu.memory_used / gpu.memory_total if gpu.memory_used is not None and gpu.memory_total else None
+    hot = gpu.temperature_c is not None and gpu.temperature_c >= HOT_C
+    heat = f"!{fmt.number(gpu.temperature_c)}" if hot else fmt.number(gpu.temperature_c)
+    history = fmt.sparkline(_recent(gpu, view), layout.width_of("history"))
+    filled, rest = fmt.bar(full, layout.width_of("fill"))
+    cells: dict[str, Cell] = {
+        "index": (str(gpu.index), "plain"),
+        "name": (short_name(gpu.name), "muted"),
+        "memory": (fmt.used_of(gpu.memory_used, gpu.memory_total), "plain"),
+        "fill": ((filled, "data"), (rest, "muted")),
+        "slope": _slope(gpu.memory_slope),
+        "util": (fmt.percent(gpu.util_percent), "plain" if gpu.util_percent else "muted"),
+        "history": (history, "data" if any(_recent(gpu, view)) else "muted"),
+        "power": (_power(gpu), "plain"),
+        "heat": (heat, "warn" if hot else "plain"),
+        "rank": (_rank_on(gpu.index, view), "plain"),
+        "note": (_note(gpu), "warn"),
+    }
+    return layout.row(cells)
+
+
+def _recent(gpu: Gpu, view: View) -> list[float | None]:
+    return list(view.model.gpu_history(gpu.index))
+
+
+def _slope(bytes_per_second: float | None) -> Span:
+    if bytes_per_second is None:
+        return (fmt.UNKNOWN, "muted")
+    if abs(bytes_per_second) < fmt.KIB**2:
+        return ("0", "muted")
+    sign = "+" if bytes_per_second > 0 else "-"
+    return (f"{sign}{fmt.size(abs(bytes_per_second))}", "plain")
+
+
+def _power(gpu: Gpu) -> str:
+    if gpu.power_w is None and gpu.power_limit_w is None:
+        return fmt.UNKNOWN
+    return f"{fmt.number(gpu.power_w)}/{fmt.number(gpu.power_limit_w)}"
+
+
+def _note(gpu: Gpu) -> str:
+    notes = []
+    if gpu.ecc_uncorrected:
+        notes.append(f"! ECC {gpu.ecc_uncorrected}")
+    if gpu.throttle:
+        notes.append(f"! {' '.join(gpu.throttle)}")
+    return " ".join(notes)
+
+
+def _rank_on(index: int, view: View) -> str:
+    return " ".join(process.rank for process in view.model.rank_rows() if process.gpu == index and process.rank)
+
+
+def _absence(gpus: Gpus) -> str:
+    if gpus.error is not None:
+        return fmt.one_line(gpus.error)
+    return "none on this machine" if gpus.source == "none" else "the driver lists none"
+
+
+def _heading(text: str, tone: str) -> Row:
+    return ((" ", "plain"), ("GPU", "title"), ("  ", "plain"), (text, tone))
+
+
+def _titled(layout: Layout, word: str) -> Row:
+    """The heading with a word in the first empty column title that is wide enough."""
+    place = next((name for name in ("fill", "history", "name") if layout.width_of(name) >= len(word)), None)
+    titles: dict[str, Cell] = {column.name: (column.title, "title") for column, _ in layout.columns}
+    if place is not None:
+        titles[place] = (word, "warn")
+    return layout.row(titles)

@@ -1,0 +1,147 @@
+"""The verdict: what the judge concludes, on which grounds, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from launchmon.tui.format import clip, duration, fit, one_line, wrap
+from launchmon.tui.panels.rail import phase_words
+from launchmon.tui.protocol import View
+from launchmon.tui.widgets.lines import Row
+from launchmon.tui.widgets.panel import Content, Panel, Space
+from launchmon_agent.events import Next, Verdict
+
+KINDS: dict[str, tuple[str, str, str]] = {
+    # kind: glyph, words, tone
+    "starting": ("◉", "STARTING", "busy"),
+    "reading": ("◉", "READING", "busy"),
+    "downloading": ("◉", "DOWNLOADING", "busy"),
+    "compiling": ("◉", "COMPILING", "busy"),
+    "computing": ("◉", "COMPUTING", "busy"),
+    "waiting-peer": ("!", "WAITING · for another node", "warn"),
+    "waiting-lock": ("!", "WAITING · for a lock", "warn"),
+    "rank-missing": ("✗", "RANK MISSING", "bad"),
+    "one-behind": ("!", "ONE RANK BEHIND", "warn"),
+    "deadlock-silent": ("✗", "DEAD-LOCK · silent", "bad"),
+    "deadlock-spinning": ("✗", "DEAD-LOCK · spinning", "bad"),
+    "deadlock-divergent": ("✗", "DEAD-LOCK · ranks diverge", "bad"),
+    "crashed": ("✗", "CRASHED", "bad"),
+    "http-wait": ("!", "WAITING · for HTTP", "warn"),
+    "ready": ("✓", "READY", "good"),
+    "serving": ("✓", "SERVING", "good"),
+    "hung-serving": ("✗", "HUNG · while serving", "bad"),
+    "stopped": ("■", "STOPPED", "muted"),
+    "unknown": ("?", "UNKNOWN", "muted"),
+}
+WATCHING = ("◌", "WATCHING", "muted")
+
+LABEL = 11
+"""Cells of the label in front of a fact: ``ruled out``."""
+
+
+class VerdictPanel(Panel, can_focus=True):
+    HELP = (
+        "What launchmon makes of it: the kind of situation, how sure it is, and one sentence. Below are the next "
+        "steps, what is ruled out and by which numbers, the evidence, and what could not be learnt. z shows all of it."
+    )
+    DEFAULT_CSS = """
+    VerdictPanel {
+        border: round $foreground 40%;
+        border-title-style: bold;
+        border-subtitle-color: $text-muted;
+        max-height: 7;
+        padding: 0 1;
+        &.-good { border: round $success; border-title-color: $text-success; }
+        &.-busy { border: round $primary; border-title-color: $text-primary; }
+        &.-warn { border: round $warning; border-title-color: $text-warning; }
+        &.-bad { border: round $error; border-title-color: $text-error; }
+        &:focus { border: heavy $foreground 40%; }
+        &.-good:focus { border: heavy $success; }
+        &.-busy:focus { border: heavy $primary; }
+        &.-warn:focus { border: heavy $warning; }
+        &.-bad:focus { border: heavy $error; }
+    }
+    """
+
+    def look(self, view: View) -> None:
+        title, tone = heading(view.model.verdict)
+        if view.stale:
+            title += " · as of then"
+        if self.border_title != title:
+            self.border_title = title
+        for name in ("good", "busy", "warn", "bad"):
+            self.set_class(name == tone, f"-{name}")
+        super().look(view)
+
+    def content(self, view: View, space: Space) -> Content:
+        return Content(body=tuple(rows(view, space.width)))
+
+    def marked(self, head: Sequence[Row], part: str, width: int) -> list[Row]:
+        subtitle = part and clip(f"lines {part}", width)
+        if self.border_subtitle != subtitle:
+            self.border_subtitle = subtitle
+        return list(head)
+
+
+def heading(verdict: Verdict | None) -> tuple[str, str]:
+    """Title of the panel and its tone."""
+    if verdict is None:
+        glyph, words, tone = WATCHING
+        return f"{glyph} {words}", tone
+    glyph, words, tone = KINDS.get(verdict.verdict, ("?", verdict.verdict.upper(), "muted"))
+    # "Ready, high confidence" says nothing: confidence matters where something is wrong or guessed.
+    certain = tone in ("good", "busy") and verdict.confidence == "high"
+    return f"{glyph} {words}" + ("" if certain else f" · {verdict.confidence} confidence"), tone
+
+
+def rows(view: View, width: int) -> list[Row]:
+    """The verdict in full, most useful first."""
+    verdict = view.model.verdict
+    if verdict is None:
+        return [*_plain(_before_any(view), width), *_notices(view, width)]
+    out = _plain(verdict.summary or "No summary.", width)
+    for place, step in enumerate(verdict.next):
+        out += _fact("next" if place == 0 else "", next_words(step), width, "strong")
+    out += _fact("ruled out", " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out), width)
+    out += _fact("blames", ", ".join(verdict.blames), width)
+    for item in verdict.evidence:
+        out += _fact("evidence", f"{item.what}: {item.value}", width)
+    for text in verdict.unknown:
+        out += _fact("not known", text, width)
+    return out + _notices(view, width)
+
+
+def next_words(step: Next) -> str:
+    """``relaunch --disable-cuda-graph (why)``."""
+    words = " ".join([step.do, *step.change])
+    return f"{words} ({step.why})" if step.why else words
+
+
+def _before_any(view: View) -> str:
+    if view.link_state == "connecting":
+        return view.link_message or f"Connecting to {view.target}."
+    running = [cell for cell in view.model.phases.rail(view.now) if cell.state == "running"]
+    if not running:
+        return "No verdict yet: the first samples are on their way."
+    cell = running[-1]
+    since = "" if cell.seconds is None else f" for {duration(cell.seconds)}"
+    return f"No verdict yet: in {phase_words(cell.phase)}{since}."
+
+
+def _notices(view: View, width: int) -> list[Row]:
+    out: list[Row] = []
+    for notice in view.model.notices:
+        out += _fact("notice", f"{notice.source}: {notice.text}", width)
+    return out
+
+
+def _plain(text: str, width: int) -> list[Row]:
+    return [((line, "plain"),) for line in wrap(one_line(text), width)]
+
+
+def _fact(label: str, text: str, width: int, tone: str = "plain") -> list[Row]:
+    text = one_line(text)
+    if not text:
+        return []
+    lines = wrap(text, max(10, width - LABEL))
+    return [((fit(label if place == 0 else "", LABEL), "muted"), (line, tone)) for place, line in enumerate(lines)]

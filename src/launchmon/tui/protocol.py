@@ -1,0 +1,230 @@
+"""What the TUI asks of the rest of launchmon, and nothing more. The session of the client fulfils it; so do fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from launchmon_agent import events
+
+
+class CellLike(Protocol):
+    """One phase of the rail (``launchmon_agent.sglang.phases.Cell``)."""
+
+    @property
+    def phase(self) -> str: ...
+    @property
+    def state(self) -> str: ...  # pending | running | done | skipped | failed
+    @property
+    def begin(self) -> float | None: ...
+    @property
+    def end(self) -> float | None: ...
+    @property
+    def seconds(self) -> float | None: ...  # in it so far, without pauses
+    @property
+    def slowest_rank(self) -> str | None: ...
+    @property
+    def progress(self) -> events.Progress | None: ...
+    @property
+    def also(self) -> tuple[str, ...]: ...  # what goes on inside it: download, jit
+
+
+class SpanLike(Protocol):
+    """One phase of one rank (``launchmon_agent.sglang.phases.Span``)."""
+
+    @property
+    def phase(self) -> str: ...
+    @property
+    def begin(self) -> float | None: ...
+    @property
+    def end(self) -> float | None: ...
+    @property
+    def progress(self) -> events.Progress | None: ...
+
+
+class BoardLike(Protocol):
+    def rail(self, now: float) -> Sequence[CellLike]: ...
+    def current(self, rank: str) -> SpanLike | None: ...
+
+
+class ModelLike(Protocol):
+    """State of one run, as ``launchmon_agent.model.RunModel`` has it. Read only here."""
+
+    @property
+    def run(self) -> events.Run | None: ...
+    @property
+    def processes(self) -> events.Processes | None: ...
+    @property
+    def gpus(self) -> events.Gpus | None: ...
+    @property
+    def host(self) -> events.Host | None: ...
+    @property
+    def http(self) -> events.Http | None: ...
+    @property
+    def log(self) -> events.Log | None: ...
+    @property
+    def verdict(self) -> events.Verdict | None: ...
+    @property
+    def exits(self) -> Sequence[events.Exit]: ...
+    @property
+    def errors(self) -> Sequence[events.LogError]: ...
+    @property
+    def notices(self) -> Sequence[events.Notice]: ...
+    @property
+    def actions(self) -> Mapping[str, Sequence[events.Action]]: ...
+    @property
+    def phases(self) -> BoardLike: ...
+    @property
+    def now(self) -> float: ...
+    def gpu_history(self, index: int) -> Sequence[float | None]: ...
+    def rank_rows(self) -> Sequence[events.Process]: ...
+    def last_line_at(self, rank: str) -> float | None: ...
+
+
+class LinkLike(Protocol):
+    """The pipe to the agent."""
+
+    @property
+    def state(self) -> str: ...  # connecting | live | lost | ended
+    @property
+    def message(self) -> str: ...
+    @property
+    def since(self) -> float: ...
+
+
+class LineLike(Protocol):
+    @property
+    def offset(self) -> int: ...
+    @property
+    def number(self) -> int | None: ...  # from 1; None beyond the part that is indexed
+    @property
+    def text(self) -> str: ...
+    @property
+    def rank(self) -> str | None: ...
+    @property
+    def cut(self) -> bool: ...  # the line is longer than what was sent
+
+
+class WindowLike(Protocol):
+    """Lines around a place in the log, in order. ``start`` and ``end`` bound the bytes that were looked at."""
+
+    @property
+    def lines(self) -> Sequence[LineLike]: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def at_start(self) -> bool: ...
+    @property
+    def at_end(self) -> bool: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+
+
+class HitLike(Protocol):
+    @property
+    def offset(self) -> int: ...
+
+
+Victim = tuple[int, str, "str | None", "str | None"]
+"""A process that a kill would end: pid, role, rank, title."""
+
+
+class SessionLike(Protocol):
+    """One run being watched. Requests raise :class:`launchmon_agent.errors.Refused`."""
+
+    @property
+    def model(self) -> ModelLike: ...
+    @property
+    def link(self) -> LinkLike: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+
+    def age(self) -> float:
+        """Seconds since the last event, by this machine's clock."""
+        ...
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls back on the event loop whenever anything changed; returns how to stop that."""
+        ...
+
+    async def window(self, at: int | str, before: int, after: int, rank: str | None = None) -> WindowLike:
+        """``before`` lines that end at or before ``at`` and ``after`` lines from the one that holds ``at`` on.
+
+        ``at`` is an offset in bytes or ``"end"``.
+        """
+        ...
+
+    async def search(
+        self, pattern: str, start: int, forward: bool, regex: bool = False, rank: str | None = None
+    ) -> HitLike | None:
+        """The first line that matches, at or after ``start``; the last one before ``start`` when not ``forward``.
+
+        Capitals count only in a pattern that has some.
+        """
+        ...
+
+    async def kill_plan(self) -> Sequence[Victim]: ...
+
+    async def kill(self, force: bool) -> Any:
+        """Returns when the kill is over. Its steps arrive as ``Action`` events in the model."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run that can be attached to, as the home screen lists it."""
+
+    label: str
+    selector: Any  # what the caller needs to open it; the TUI hands it back untouched
+    model: str | None = None
+    tp: int | None = None
+    port: int | None = None
+    phase: str | None = None  # phase name, "ready", or how it ended
+    alive: bool = True
+    launched: bool = False  # by launchmon
+    pid: int | None = None
+    age_s: float | None = None  # since its start
+    target: str | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a panel draws from: the state at one moment of the screen's clock."""
+
+    model: ModelLike
+    link_state: str
+    link_message: str
+    age: float
+    """Seconds since the last event."""
+    now: float
+    """The target's time: that of the newest event, and running on while the link is live."""
+    target: str
+    read_only: bool
+
+    @property
+    def stale(self) -> bool:
+        return self.link_state in ("lost", "ended")
+
+    @classmethod
+    def of(cls, session: SessionLike) -> View:
+        link, age, model = session.link, session.age(), session.model
+        running = link.state == "live"
+        return cls(
+            model=model,
+            link_state=link.state,
+            link_message=link.message,
+            age=age,
+            now=model.now + (age if running else 0.0),
+            target=session.target,
+            read_only=session.read_only,
+        )

@@ -1,0 +1,208 @@
+"""Kill: what will end, a confirmation, and then each step until nothing is left or what is left is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import ModalScreen
+
+from launchmon.tui.format import one_line, plural, wrap
+from launchmon.tui.panels.header import run_name
+from launchmon.tui.protocol import SessionLike, Victim
+from launchmon.tui.widgets.lines import Lines, Row
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Action
+
+REFRESH_S = 0.25
+STEP_GLYPHS = {"doing": ("◉", "busy"), "done": ("✓", "good"), "failed": ("✗", "bad")}
+
+
+class KillScreen(ModalScreen[None]):
+    """``y`` stops the server in its own order, ``!`` without grace; closing does not undo what was begun."""
+
+    BINDINGS: ClassVar = [
+        ("y", "go(False)", "kill"),
+        ("exclamation_mark", "go(True)", "kill without grace"),
+        ("escape,n,q", "close", "close"),
+    ]
+    DEFAULT_CSS = """
+    KillScreen { align: center middle; }
+    KillScreen > Vertical {
+        width: 90%; max-width: 96; height: auto; max-height: 90%;
+        border: round $error; border-title-color: $text-error; border-title-style: bold;
+        background: $surface; padding: 0 1;
+    }
+    KillScreen.-over > Vertical { border: round $success; border-title-color: $text-success; }
+    KillScreen.-failed > Vertical { border: round $error; border-title-color: $text-error; }
+    """
+
+    def __init__(self, session: SessionLike) -> None:
+        super().__init__()
+        self._session = session
+        self._plan: Sequence[Victim] | None = None
+        self._refusal: Refused | None = None
+        self._before = frozenset(session.model.actions)
+        self._began = False
+        self._returned = False
+        self._lines = Lines(id="kill-lines")
+        self._unsubscribe: Callable[[], None] | None = None
+        self._due = False
+
+    def compose(self) -> ComposeResult:
+        box = Vertical(self._lines)
+        box.border_title = "Kill"
+        yield box
+
+    def on_mount(self) -> None:
+        self._unsubscribe = self._session.subscribe(self._changed)
+        self._ask_plan()
+        self._draw()
+
+    def on_unmount(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def on_resize(self, _: Resize) -> None:
+        self.call_after_refresh(self._draw)
+
+    # ---------------------------------------------------------------------------------------------------------- actions
+
+    def action_go(self, force: bool) -> None:
+        if self._plan and not self._began:
+            self._began = True
+            self._kill(force)
+            self._draw()
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    @work(group="kill-plan", exit_on_error=False)
+    async def _ask_plan(self) -> None:
+        try:
+            self._plan = await self._session.kill_plan()
+        except Refused as refusal:
+            self._refusal = refusal
+        except (ConnectionError, OSError) as error:
+            self._refusal = Refused("the target cannot be asked what would end", str(error))
+        self._draw()
+
+    def _kill(self, force: bool) -> None:
+        # A worker of the app, not of this screen: closing the dialog must not stop a kill half way.
+        self.app.run_worker(self._killing(force), group="kill", exit_on_error=False)
+
+    async def _killing(self, force: bool) -> None:
+        try:
+            await self._session.kill(force)
+        except Refused as refusal:
+            self._refusal = refusal
+        except (ConnectionError, OSError) as error:
+            self._refusal = Refused(
+                "the connection was lost during the kill", str(error), "attach again to see what is left"
+            )
+        self._returned = True
+        if self.is_mounted:
+            self._draw()
+
+    # ---------------------------------------------------------------------------------------------------------- drawing
+
+    def _changed(self) -> None:
+        if not self._due and self.is_mounted:
+            self._due = True
+            self.set_timer(REFRESH_S, self._draw)
+
+    def _draw(self) -> None:
+        self._due = False
+        width = max(20, min(96, self.size.width * 9 // 10) - 4)
+        most = max(8, self.size.height * 9 // 10 - 2)
+        steps = self._steps()
+        failed = self._refusal is not None or any(step.state == "failed" for step in _latest(steps))
+        over = self._returned and not failed
+        self.set_class(over, "-over")
+        self.set_class(failed, "-failed")
+        name = run_name(self._session.model.run)
+        self.query_one(Vertical).border_title = title(name, self._began, over, failed)
+        if self._began:
+            rows = progress_rows(steps, self._refusal, self._returned, width)
+        else:
+            rows = question_rows(self._plan, self._refusal, width, most)
+        self._lines.show(rows[-most:] if self._began else rows[:most])
+
+    def _steps(self) -> list[Action]:
+        """Steps of the kill begun here."""
+        return [
+            step
+            for id_, steps in self._session.model.actions.items()
+            if id_ not in self._before
+            for step in steps
+            if step.action == "kill"
+        ]
+
+
+def title(name: str, began: bool, over: bool, failed: bool) -> str:
+    if over:
+        return f"✓ {name} is stopped"
+    if failed:
+        return f"✗ {name}: not all went well"
+    return f"◉ Stopping {name}" if began else f"Kill {name}?"
+
+
+def question_rows(plan: Sequence[Victim] | None, refusal: Refused | None, width: int, most: int) -> list[Row]:
+    """What will end, at most ``most`` rows."""
+    if refusal is not None:
+        return [*refusal_rows(refusal, width), (), (("Esc", "key"), (" close", "plain"))]
+    if plan is None:
+        return [(("Asking what would end…", "muted"),)]
+    if not plan:
+        return [(("Nothing of this run is alive.", "plain"),), (), (("Esc", "key"), (" close", "plain"))]
+    choices: list[Row] = [
+        (),
+        (("y", "key"), (" stop: ask the launcher, wait a while, then force", "plain")),
+        (("!", "key"), (" force at once, no grace", "plain")),
+        (("Esc", "key"), (" leave it alone", "plain")),
+    ]
+    head: list[Row] = [((f"This ends {plural(len(plan), 'process', 'processes')}:", "strong"),)]
+    room = max(1, most - len(head) - len(choices))
+    listed = list(plan) if len(plan) <= room else list(plan[: room - 1])
+    for pid, role, rank, title_ in listed:
+        head.append(((f"{pid:>8}  ", "plain"), (f"{rank or role:<12}  ", "strong"), (title_ or "", "muted")))
+    if len(listed) < len(plan):
+        head.append(((f"{'':>8}  and {len(plan) - len(listed)} more", "muted"),))
+    return head + choices
+
+
+def progress_rows(steps: Sequence[Action], refusal: Refused | None, returned: bool, width: int) -> list[Row]:
+    """The steps so far, then how it ended."""
+    rows: list[Row] = []
+    for step in _latest(steps):
+        glyph, tone = STEP_GLYPHS.get(step.state, ("·", "muted"))
+        lines = wrap(one_line(f"{step.step}  {step.text}"), width - 2)
+        rows.append(((f"{glyph} ", tone), (lines[0], "plain")))
+        rows += [((f"  {line}", "plain"),) for line in lines[1:]]
+    if not rows:
+        rows.append((("◉ ", "busy"), ("beginning", "plain")))
+    if refusal is not None:
+        rows += [(), *refusal_rows(refusal, width)]
+    closing = "close" if returned else "close; the kill goes on"
+    return [*rows, (), (("Esc", "key"), (f" {closing}", "plain"))]
+
+
+def refusal_rows(refusal: Refused, width: int) -> list[Row]:
+    """What happened, the likely cause, and what helps."""
+    rows: list[Row] = [((line, "bad"),) for line in wrap(f"✗ {one_line(refusal.what)}", width)]
+    for label, text in (("cause", refusal.cause), ("try", refusal.try_)):
+        if text:
+            rows += [((line, "plain"),) for line in wrap(f"{label}: {one_line(text)}", width)]
+    return rows
+
+
+def _latest(steps: Sequence[Action]) -> list[Action]:
+    """Each step once, in order, with its newest state."""
+    latest: dict[tuple[str, str], Action] = {}
+    for step in steps:
+        latest[step.id, step.step] = step
+    return list(latest.values())

@@ -1,0 +1,239 @@
+"""The main screen: one run, from its first second to its end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+
+from launchmon.actions import in_scope
+from launchmon.tui.bindings import bindings
+from launchmon.tui.panels.footer import FooterBar
+from launchmon.tui.panels.gpus import GpusPanel
+from launchmon.tui.panels.header import HeaderBar
+from launchmon.tui.panels.log import LogPanel, LogView
+from launchmon.tui.panels.rail import Rail
+from launchmon.tui.panels.ranks import RanksPanel
+from launchmon.tui.panels.verdict import VerdictPanel
+from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.screens.kill import KillScreen
+from launchmon.tui.widgets.panel import Panel
+
+logger = logging.getLogger("launchmon.tui")
+
+REFRESH_S = 1.0
+"""Panels are looked at once a second: no value changes faster."""
+
+LOG_REFRESH_S = 0.25
+"""The log is painted four times a second at most, whatever is written."""
+
+
+class RunScreen(Screen[None]):
+    """Draws a session. Never changes anything but through an action that a person asked for."""
+
+    BINDINGS = bindings("run", "panel")
+    HELP: ClassVar[str] = (
+        "One run of a server. The first line says how fresh all this is; the second shows the phases of the launch: "
+        "✓ done, ◉ running, ○ to come, ⊘ skipped, ✗ failed. Below: what to make of it, the GPUs, the ranks, the log."
+    )
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (118, "-wide"), (170, "-very-wide")]  # noqa: RUF012  (Textual's own form)
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
+    CSS_PATH = "run.tcss"
+
+    def __init__(self, session: SessionLike) -> None:
+        super().__init__()
+        self.session = session
+        self._panels: list[Panel] = [HeaderBar(id="header"), Rail(id="rail"), VerdictPanel(id="verdict")]
+        self._gpus, self._ranks = GpusPanel(id="gpus"), RanksPanel(id="ranks")
+        self.log_panel = LogPanel(session)
+        self._unsubscribe: Callable[[], None] | None = None
+        self._soon: Timer | None = None
+        self._shown: object = None
+
+    def compose(self) -> ComposeResult:
+        yield from self._panels
+        with Container(id="middle"):
+            yield self._gpus
+            yield self._ranks
+        yield self.log_panel
+        yield FooterBar(in_scope("run", "app"))
+
+    def on_mount(self) -> None:
+        self._panels += [self._gpus, self._ranks]
+        self.set_interval(REFRESH_S, self.look)
+        self._unsubscribe = self.session.subscribe(self._changed)
+        self.log_panel.lines.focus()
+        self.call_after_refresh(self.look)
+
+    def on_unmount(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    # ---------------------------------------------------------------------------------------------------------- drawing
+
+    def look(self) -> None:
+        """Show the session as it is now."""
+        view = View.of(self.session)
+        self.set_class(view.stale, "-stale")
+        self._shown = self._urgent()
+        for panel in self._panels:
+            panel.look(view)
+        self._look_at_log(view)
+
+    def _look_at_log(self, view: View) -> None:
+        try:
+            self.log_panel.look(view)
+        except Exception as error:
+            logger.exception("the log panel failed")
+            self.notify(f"the log panel failed: {type(error).__name__}: {error}", severity="error", markup=False)
+
+    def _changed(self) -> None:
+        """The session changed, possibly many times a second: look once, soon."""
+        if self._soon is None and self.is_mounted:
+            self._soon = self.set_timer(LOG_REFRESH_S, self._look_soon)
+
+    def _look_soon(self) -> None:
+        self._soon = None
+        if self._urgent() != self._shown:
+            self.look()
+        else:
+            self._look_at_log(View.of(self.session))
+
+    def _urgent(self) -> object:
+        """What is shown at once when it changes, rather than at the next second: conclusions, and the link."""
+        model = self.session.model
+        verdict = model.verdict
+        return (
+            self.session.link.state,
+            None if verdict is None else (verdict.verdict, verdict.confidence),
+            len(model.exits),
+            len(model.errors),
+            model.run is None,
+            model.gpus is None,
+            model.processes is None,
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- actions
+
+    def action_kill(self) -> None:
+        if self.session.read_only:
+            self.notify("This session is read-only: nothing can be stopped from here.", severity="warning")
+            return
+        self.app.push_screen(KillScreen(self.session))
+
+    def action_search(self) -> None:
+        self.log_panel.ask()
+
+    def action_search_next(self) -> None:
+        self.log_panel.find_next(True)
+
+    def action_search_previous(self) -> None:
+        self.log_panel.find_next(False)
+
+    def action_error_next(self) -> None:
+        self.log_panel.next_error(True)
+
+    def action_error_previous(self) -> None:
+        self.log_panel.next_error(False)
+
+    def action_filter(self) -> None:
+        self.log_panel.next_rank()
+
+    def action_filter_rank(self, key: str) -> None:
+        self.log_panel.nth_rank(int(key))
+
+    def action_wrap(self) -> None:
+        self.log_panel.toggle_wrap()
+
+    def action_expand(self) -> None:
+        focused = self._focused_panel()
+        if focused is None:
+            return
+        grow = not focused.has_class("-expanded")
+        self._shrink()
+        focused.set_class(grow, "-expanded")
+        self.set_class(grow, "-one-panel")
+        self.query_one("#middle").set_class(grow and focused in (self._gpus, self._ranks), "-expanded")
+        self.call_after_refresh(self.look)
+
+    def action_reset(self) -> None:
+        if self.log_panel.leave():
+            return
+        if self.has_class("-one-panel"):
+            self._shrink()
+            self.call_after_refresh(self.look)
+
+    def action_focus_next(self) -> None:
+        self.focus_next()
+
+    def action_focus_previous(self) -> None:
+        self.focus_previous()
+
+    def action_line_up(self) -> None:
+        self._scroll(-1)
+
+    def action_line_down(self) -> None:
+        self._scroll(1)
+
+    def action_page_up(self) -> None:
+        self._page(-1)
+
+    def action_page_down(self) -> None:
+        self._page(1)
+
+    def action_to_start(self) -> None:
+        panel = self._focused_panel()
+        if isinstance(panel, Panel):
+            panel.scroll_by(-len(panel.rows) - 10_000)
+        else:
+            self.log_panel.to_start()
+
+    def action_to_end(self) -> None:
+        panel = self._focused_panel()
+        if isinstance(panel, Panel):
+            panel.scroll_by(10_000)
+        else:
+            self.log_panel.to_end()
+
+    def action_pan_left(self) -> None:
+        self.log_panel.pan(-1)
+
+    def action_pan_right(self) -> None:
+        self.log_panel.pan(1)
+
+    def _scroll(self, rows: int) -> None:
+        panel = self._focused_panel()
+        if isinstance(panel, Panel):
+            panel.scroll_by(rows)
+        else:
+            self.log_panel.scroll_rows(rows)
+
+    def _page(self, pages: int) -> None:
+        panel = self._focused_panel()
+        if isinstance(panel, Panel):
+            panel.scroll_by(pages * max(1, panel.limit - 1))
+        else:
+            self.log_panel.scroll_pages(pages)
+
+    def _focused_panel(self) -> Widget | None:
+        """The panel with the focus; the log where nothing has it."""
+        focused = self.focused
+        return focused if isinstance(focused, Panel) else self.log_panel
+
+    def _shrink(self) -> None:
+        self.remove_class("-one-panel")
+        self.query(".-expanded").remove_class("-expanded")
+
+    @property
+    def focused_help(self) -> tuple[str, str]:
+        """Name and help of the focused panel, for the help screen."""
+        focused = self.focused
+        if isinstance(focused, Panel):
+            return str(focused.id), focused.HELP
+        return "log", LogView.HELP
