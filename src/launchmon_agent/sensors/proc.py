@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
+import socket
+import sys
 from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -285,13 +287,13 @@ def session_members(session: int, rows: dict[int, Stat] | None = None) -> list[S
 _LISTEN = b"0A"
 
 
-def listening_inodes(pid_for_netns: int, port: int) -> set[int] | None:
-    """Inodes of the TCP sockets that listen on ``port``, any address, in the network namespace of that process.
+def listeners(pid_for_netns: int | str, port: int) -> dict[int, str] | None:
+    """TCP sockets that listen on ``port`` in the network namespace of that process: inode → local address.
 
     None when that cannot be read. Several inodes: several addresses, or SO_REUSEPORT.
     """
     wanted = b":%04X" % port
-    inodes: set[int] = set()
+    found: dict[int, str] = {}
     readable = False
     for family in ("tcp", "tcp6"):
         data = read(f"{PROC}/{pid_for_netns}/net/{family}")
@@ -303,8 +305,21 @@ def listening_inodes(pid_for_netns: int, port: int) -> set[int] | None:
         for line in data.split(b"\n")[1:]:
             fields = line.split(None, 10)
             if len(fields) > 9 and fields[3] == _LISTEN and fields[1].endswith(wanted):
-                inodes.add(int(fields[9]))
-    return inodes if readable else None
+                found[int(fields[9])] = _address(fields[1].partition(b":")[0])
+    return found if readable else None
+
+
+def _address(hexadecimal: bytes) -> str:
+    """The kernel prints an address as words of 32 bits, each in the machine's own byte order."""
+    words = [hexadecimal[start : start + 8] for start in range(0, len(hexadecimal), 8)]
+    packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+
+
+def listening_inodes(pid_for_netns: int | str, port: int) -> set[int] | None:
+    """Inodes of :func:`listeners`."""
+    found = listeners(pid_for_netns, port)
+    return None if found is None else set(found)
 
 
 def socket_owner(inodes: set[int], likely: tuple[int, ...] = ()) -> int | None:

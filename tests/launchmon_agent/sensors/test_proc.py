@@ -204,6 +204,7 @@ def test_the_owner_of_a_port(family: socket.AddressFamily, address: str) -> None
         assert proc.listening_inodes(os.getpid(), port) == set()
         assert proc.port_owner(os.getpid(), port) is None
         server.listen()
+        assert proc.listeners(os.getpid(), port) == {os.fstat(server.fileno()).st_ino: address}
         assert proc.listening_inodes(os.getpid(), port) == {os.fstat(server.fileno()).st_ino}
         assert proc.port_owner(os.getpid(), port) == os.getpid()
         assert proc.port_owner(os.getpid(), port, likely=(1, os.getpid())) == os.getpid()
