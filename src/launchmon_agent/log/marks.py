@@ -9,7 +9,7 @@ from __future__ import annotations
 from launchmon_agent.events import LAUNCHER, Event, LastLine, LogError, Mark, Progress
 from launchmon_agent.log.display import text_of
 from launchmon_agent.log.lanes import Lanes
-from launchmon_agent.log.rows import Rows
+from launchmon_agent.log.rows import Row, Rows
 from launchmon_agent.log.skip import Skipper
 from launchmon_agent.log.tracebacks import OPENING, Traceback
 from launchmon_agent.sglang.prefix import Record, records, strip_control
@@ -17,7 +17,7 @@ from launchmon_agent.sglang.ranks import SINGLE
 from launchmon_agent.sglang.secrets import redact_text
 from launchmon_agent.sglang.server_args import shown_args
 from launchmon_agent.sglang.stamps import LogClock
-from launchmon_agent.sglang.table import LAUNCHER_LINE, RANK, ErrorRow, MarkRow, bar_rows, error_rows, mark_rows
+from launchmon_agent.sglang.table import LAUNCHER_LINE, RANK, BarRow, ErrorRow, MarkRow, bar_rows, error_rows, mark_rows
 
 LINE_LIMIT = 64 * 1024
 """Bytes of a line that are read; the ``server_args=`` line of 0.5.23 has 19,000."""
@@ -25,6 +25,9 @@ LINE_LIMIT = 64 * 1024
 _SHOWN = 300
 _MATCHED = 4096
 """Bytes of a message that are matched: every mark and error begins its line."""
+
+_CLOSE = 5
+"""Lines from the end of a log within which its last stamp tells when it was written."""
 
 _ENDING = frozenset({"fatal", "consequence"})
 _SERVING_LITERALS = tuple(
@@ -41,11 +44,11 @@ class MarkScanner:
 
     def __init__(self, clock: LogClock | None = None) -> None:
         self.clock = LogClock() if clock is None else clock
-        self._launch_marks = Rows(mark_rows(), anywhere=False)
-        self._launch_errors = Rows(error_rows(), anywhere=True)
-        self._serving_marks = Rows((row for row in mark_rows() if row.serving), anywhere=False)
-        self._serving_errors = Rows((row for row in error_rows() if row.serving), anywhere=True)
-        self._bars = Rows(bar_rows(), anywhere=True)
+        self._launch_rows = Rows(mark_rows(), error_rows())
+        self._serving_rows = Rows(
+            (row for row in mark_rows() if row.serving), (row for row in error_rows() if row.serving)
+        )
+        self._bars = Rows(bar_rows())
         self.reset()
 
     def reset(self) -> None:
@@ -61,6 +64,7 @@ class MarkScanner:
         self._traceback: Traceback | None = None
         self._before_bare = b""  # the line without prefix before this one
         self._serving = False
+        self._launched = False  # a mark was seen
         self._boundary: int | None = None  # behind the last line of a launch that has ended
         self._first_stamp: float | None = None  # of the lines since then
         self._line_end = 0
@@ -106,8 +110,11 @@ class MarkScanner:
         return tuple(LastLine(rank, at, _shown(text), offset) for rank, (offset, at, text) in lines)
 
     def calibrate(self, tail: bytes, written_at: float) -> None:
-        """Learn the log's time zone from its end and the time that was written, before the log is fed."""
-        for line in reversed(tail.splitlines()[-20:]):
+        """Learn the log's time zone from its end and the time that was written, before the log is fed.
+
+        The last line that has a stamp must be one of the last few: what has none may have been written much later.
+        """
+        for line in reversed(tail.splitlines()[-_CLOSE:]):
             found = [record.stamp for record in records(strip_control(line)) if record.stamp is not None]
             if found:
                 self.clock.calibrate(found[-1], written_at)
@@ -188,18 +195,18 @@ class MarkScanner:
         if self._traceback is not None and self._continues(record, text, offset, at, bare=bare):
             return
         message = text[:_MATCHED]
-        row: MarkRow | ErrorRow | None = None
         if bare and b"%" in message and self._bar(message, at, offset):
             return
-        found = (self._serving_marks if self._serving else self._launch_marks).find(message)
+        found = (self._serving_rows if self._serving else self._launch_rows).find(message)
+        row = None
         if found is not None:
             row, match = found
-            self._mark(found[0], {key: value for key, value in match.groupdict().items() if value}, record, offset, at)
-        else:
-            problem = (self._serving_errors if self._serving else self._launch_errors).find(message)
-            if problem is not None:
-                row = problem[0]
-                self._error(problem[0], record, message, offset, at)
+            if isinstance(row, MarkRow):
+                self._mark(row, {key: value for key, value in match.groupdict().items() if value}, record, offset, at)
+            elif isinstance(row, ErrorRow):
+                self._error(row, record, message, offset, at)
+        elif not self._launched and message.startswith(b"Decode batch"):
+            self._serving = True  # the file begins in the middle of a serving run
         self._note(self._rank(record, row), record, offset, at)
         self._before_bare = message if bare else b""
 
@@ -231,6 +238,7 @@ class MarkScanner:
             self._serving = True
         elif row.id in ("stop", "stopped"):
             self._end_launch()
+        self._launched = True
         self._lanes.mark(rank, row)
         self._events.append(Mark(at, row.id, row.what, row.phase, rank, offset, _shown(record.text), values))
 
@@ -269,6 +277,8 @@ class MarkScanner:
         if found is None:
             return False
         row, match = found
+        if not isinstance(row, BarRow):
+            return False
         rank, phase = self._lanes.of_bar(row.phase)
         groups = {key: value.decode("utf-8", "replace") for key, value in match.groupdict().items()}
         self._progress[rank, phase] = Progress(
@@ -305,15 +315,16 @@ class MarkScanner:
             return self.clock.last
         return 0.0 if self._now is None else self._now
 
-    def _rank(self, record: Record, row: MarkRow | ErrorRow | None) -> str:
+    def _rank(self, record: Record, row: Row | None) -> str:
         """Whose line it is. ``row`` is what it matched."""
-        if row is not None and row.who == LAUNCHER_LINE:
+        who = None if row is None or isinstance(row, BarRow) else row.who
+        if who == LAUNCHER_LINE:
             return LAUNCHER
         if record.rank is not None:
             return record.rank
         if record.number is not None:
             return self._lanes.numbered(record.number)
-        if row is not None and row.who == RANK:
+        if who == RANK:
             return SINGLE
         # The lines of a single rank look like the launcher's; uvicorn's and those without prefix are not the rank's.
         # After the end began only the launcher speaks.

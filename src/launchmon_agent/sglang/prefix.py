@@ -60,8 +60,10 @@ def records(line: bytes) -> list[Record]:
 
 
 def _bare(line: bytes) -> Record:
-    outer = _OUTER.match(line)
+    outer = _OUTER.match(line) if b"|" in line or line[:1] in (b"[", b"2") else None
     start = outer.end() if outer else 0
+    if line[start : start + 1] != b"[":
+        return Record(0, None, None, None, line[start:])
     gpu = _GPU.match(line, start)
     if gpu:
         return Record(0, None, f"TP{int(gpu[1])}", None, line[gpu.end() :])

@@ -11,8 +11,8 @@ import time
 
 _QUARTER = 900.0
 _DAY = 86400.0
-_LIVE_SLACK = 20.0
-"""A line that was just seen was written at most this long ago, seconds, if it is to tell the zone."""
+_EARLY, _LATE = -1.0, 5.0
+"""A line is taken to tell the zone when it was seen this many seconds after its stamp, but for whole quarters."""
 _MOST_APART = 26 * 3600.0
 """No two places on earth are further apart by the clock."""
 
@@ -45,7 +45,7 @@ class LogClock:
             return
         behind = written_at - at
         quarters = round(behind / _QUARTER)
-        if quarters and abs(behind) <= _MOST_APART and abs(behind - quarters * _QUARTER) <= _LIVE_SLACK:
+        if quarters and abs(behind) <= _MOST_APART and _EARLY <= behind - quarters * _QUARTER <= _LATE:
             self.shift += quarters * _QUARTER
             if self.last is not None:
                 self.last += quarters * _QUARTER
@@ -74,7 +74,7 @@ class LogClock:
         midnight = time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1)) + self.shift
         at = midnight + hours * 3600 + minutes * 60 + _seconds(stamp[6:])
         if self.last is None:
-            return at - _DAY if at > reference + _LIVE_SLACK else at
+            return at - _DAY if at > reference - _EARLY else at
         return min((at - _DAY, at, at + _DAY), key=lambda candidate: abs(candidate - reference))
 
 

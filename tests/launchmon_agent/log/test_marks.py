@@ -245,8 +245,41 @@ def test_a_new_launch_after_a_silent_end_begins_with_its_arguments() -> None:
     assert (first + second)[scanner.launch_offset :].startswith(b"[2026-11-29 16:35:07] server_args=")
 
 
-def test_a_fragment_of_a_serving_log_has_no_marks() -> None:
-    assert scan(serving(500)) == []
+def test_a_log_that_begins_in_the_middle_of_serving_is_passed_over_too() -> None:
+    scanner = MarkScanner()
+    assert scanner.feed(0, serving(500)) == []
+    assert scanner._serving
+    assert [error.id for error in errors(scanner.feed(len(serving(500)), FAILURE))][-1] == "sigquit"
+
+
+# ----------------------------------------------------------------------------------------------------------------- time
+
+
+def test_the_end_of_an_old_log_tells_its_zone() -> None:
+    line = b"[2026-11-29 16:10:05 TP0] Load weight begin. avail mem=2 GB\n"
+    (here,) = scan(line)
+    scanner = MarkScanner()
+    scanner.calibrate(line + b"a traceback's\n  last lines\n", here.at - 3600 + 2)
+    (there,) = scanner.feed(0, line)
+    assert there.at == here.at - 3600
+    scanner = MarkScanner()
+    scanner.calibrate(line + b"bare\n" * 10, here.at - 3600 + 2)  # too far from the end to tell when it was written
+    (unsure,) = scanner.feed(0, line)
+    assert unsure.at == here.at
+
+
+def test_live_lines_tell_the_zone_for_those_that_follow() -> None:
+    line = b"[2026-11-29 16:10:%02d TP0] Load weight begin. avail mem=2 GB\n"
+    (here,) = scan(line % 5)
+    scanner = MarkScanner()
+    scanner.feed(0, line % 5, here.at + 7200.5)
+    (mark,) = scanner.feed(len(line % 5), line % 6, here.at + 7201.5)
+    assert mark.at == here.at + 7201
+
+
+def test_a_log_without_stamps_has_the_time_it_was_seen() -> None:
+    (error,) = errors(scan(b"sglang serve: error: unrecognized arguments: --x\n", now=NOW))
+    assert error.at == NOW
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
