@@ -60,7 +60,7 @@ class KernelSensor:
 
         ``readers``: to try in turn; by default the kernel's own device, then the journal.
         """
-        self._readers = list(readers) if readers is not None else [Kmsg(since), Journal(since)]
+        self._readers: list[Reader] = [Kmsg(since), Journal(since)] if readers is None else list(readers)
         self._since = since
         self._pids: set[int] = set()
         self._kills: dict[int, float] = {}
@@ -176,9 +176,8 @@ class Journal:
         if finished.process.returncode != 0 or _NO_JOURNAL.search(trouble):
             self.failure = f"{self._command}: {trouble.strip().splitlines()[0] if trouble.strip() else 'it fails'}"
             return []
-        found = [
-            message for message in map(parse_journal, output.splitlines()) if message and message.at > self._newest
-        ]
+        messages = map(parse_journal, output.splitlines())
+        found = [message for message in messages if message is not None and message.at > self._newest]
         self._newest = max([self._newest, *(message.at for message in found)])
         return found
 
@@ -202,7 +201,7 @@ class _Running:
 
     def __init__(self, command: list[str]) -> None:
         """Raises OSError."""
-        self._files = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self._files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - results() closes them
         output, trouble = self._files
         env = {**os.environ, "LC_ALL": "C"}
         try:

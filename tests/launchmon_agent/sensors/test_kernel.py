@@ -27,8 +27,8 @@ from launchmon_agent.sensors.tables import rows
 from tests.support.waiting import until
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=sglang::schedul, GPU has fallen off the bus."
-OOM = "Out of memory: Killed process 4711 (sglang::schedul) total-vm:1kB, anon-rss:2kB, UID:0 pgtables:1kB oom_score_adj:0"
-OOM_DETAIL = "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/,task=python3,pid=4711,uid=0"
+OOM = "Out of memory: Killed process 4711 (sglang::schedul) total-vm:1kB, anon-rss:2kB, UID:0 oom_score_adj:0"
+OOM_DETAIL = "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,global_oom,task=python3,pid=4711,uid=0"
 SEGFAULT = "python3[4711]: segfault at 8 ip 00007f3 sp 00007ff error 4 in libtorch_cpu.so[7f0+1] likely on CPU 3"
 
 
@@ -132,7 +132,7 @@ def test_the_next_reader_is_tried_and_the_last_failure_is_told_once() -> None:
     sensor.close()
 
 
-# ------------------------------------------------------------------------------------------------------------- the device
+# ----------------------------------------------------------------------------------------------------------- the device
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_this_machines_device() -> None:
     assert all(message.at <= time.time() + 5 for message in found)
 
 
-# ------------------------------------------------------------------------------------------------------------ the journal
+# ---------------------------------------------------------------------------------------------------------- the journal
 
 
 def journalctl(folder: Path, script: str) -> str:
@@ -237,7 +237,8 @@ def read(source: Journal, now: float) -> list[Message]:
 
 
 def test_the_journal(tmp_path: Path) -> None:
-    script = f'echo "$@" >> {tmp_path}/asked\necho "-- Boot x --"\necho "1000.5 host kernel: {XID}"\necho "990.0 host kernel: old"'
+    (tmp_path / "lines").write_text(f"-- Boot x --\n1000.5 host kernel: {XID}\n990.0 host kernel: old\n")
+    script = f'echo "$@" >> {tmp_path}/asked; cat {tmp_path}/lines'
     source = Journal(since=995.0, command=journalctl(tmp_path, script))
     assert read(source, 2000.0) == [Message(1000.5, XID)]
     assert list(source.read(2001.0)) == [], "not each second"
