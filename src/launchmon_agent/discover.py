@@ -1,8 +1,8 @@
 """Which SGLang servers run on this machine, whoever started them, and where their logs are.
 
 A server is found by its launcher's command line; by its ranks' titles when a script of its own started it; or, when the
-launcher has died, as a group of orphaned ranks. Reads ``/proc`` and asks tmux; changes nothing. Some 20 ms with 500
-processes. Blocking; for a thread.
+launcher has died, as a group of orphaned ranks. Reads ``/proc`` and asks tmux; changes nothing. About 0.1 s
+with a server running. Blocking; for a thread.
 """
 
 from __future__ import annotations

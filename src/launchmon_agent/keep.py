@@ -37,6 +37,9 @@ from launchmon_agent.wire import MAX_LINE, Request
 LINGER_S = 10.0
 """How long a keeper stays after its run has ended and the last client has left."""
 
+ABANDONED_S = 3.0
+"""How long nobody may look at a run that was launched for as long as somebody does (a demo), before it is ended."""
+
 CALM_S = 60.0
 CALM_SAMPLE_S = 10.0
 """Once a run has been ready for CALM_S, only one sample of each kind in CALM_SAMPLE_S is recorded."""
@@ -89,6 +92,7 @@ class Keeper:
         self._recorded_at: dict[str, float] = {}
         self._known_offset = -1
         self._past: list[Exit] = []
+        self._while_watched = False
         self._recording = Recording(directory, self._troubles.append)
         self._socket = socket_path(directory.id, socket_directory())
         self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
@@ -116,6 +120,7 @@ class Keeper:
         except Refused:
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
+        keeper._while_watched = bool(request.get("while_watched"))
         directory.update(server=server, keeper=keeper._id, socket=keeper._socket)
         return keeper
 
@@ -210,7 +215,11 @@ class Keeper:
             while self._troubles:
                 self._watch.emit(Notice(time.time(), source="recording", text=self._troubles.pop(0)))
             self._reap()
-            if self._clients == 0 and self._is_over() and time.monotonic() - self._left_at > LINGER_S:
+            alone_s = 0.0 if self._clients else time.monotonic() - self._left_at
+            if self._while_watched and alone_s > ABANDONED_S:
+                self._while_watched = False
+                await self._service.kill(force=True)
+            if alone_s > LINGER_S and self._is_over():
                 return
 
     def _is_over(self) -> bool:

@@ -34,9 +34,9 @@ def ensure(directory: RunDirectory) -> bool:
     file = directory.read()
     if file is None or file.server is None:
         return False
-    if file.keeper is not None and proc.same_process(file.keeper.pid, file.keeper.start_time):
+    if file.keeper is not None and proc.alive(file.keeper.pid, file.keeper.start_time):
         return True
-    if not proc.same_process(file.server.pid, file.server.start_time):
+    if not proc.alive(file.server.pid, file.server.start_time):
         return False
     _outcome(*_spawn("adopt", directory.path))
     return True

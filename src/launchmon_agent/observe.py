@@ -136,6 +136,7 @@ def _sensors(run: Run, session: int | None) -> Sensors:
 
 
 def _http_sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
+    assert run.pid is not None
     return HttpSensor(run.pid, run.port, run.host, run.engine_version, _flag(run.argv, "--api-key"), is_ours)
 
 

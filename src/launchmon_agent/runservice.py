@@ -10,7 +10,7 @@ from typing import Any
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
-from launchmon_agent.runs.kill import Killer
+from launchmon_agent.runs.kill import Killer, KillResult
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import Request
 
@@ -36,12 +36,13 @@ class RunService:
             case "kill-plan":
                 return await asyncio.to_thread(lambda: self._killer().plan())
             case "kill":
-                return await self._kill(force=bool(request.args.get("force")))
+                return await self.kill(force=bool(request.args.get("force")))
         raise Refused(
             f"{request.do!r} is not something this agent can do", "client and agent are of different versions"
         )
 
-    async def _kill(self, force: bool) -> Any:
+    async def kill(self, force: bool) -> KillResult:
+        """End the run; its steps are Action events. Raises :class:`Refused` while that is under way already."""
         if self._killing:
             raise Refused("this run is being killed already", "another client, or an earlier key press, asked for it")
         self._killing = True

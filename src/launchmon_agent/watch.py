@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from launchmon_agent import events
+from launchmon_agent.deaths import Deaths
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, Gpus, Host, Http, Log, Mark, Notice, Processes, Progress, Run
 from launchmon_agent.judge.verdict import judge
@@ -101,6 +102,7 @@ class Watch:
         self._listeners: list[Listener] = []
         self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "log", "http")}
         self._poked = asyncio.Event()
+        self._deaths = Deaths(clock, self.poke)
         self._reported: set[str] = set()
         self._expect = tuple(expected_ranks(run))
         self.emit(run)
@@ -159,13 +161,19 @@ class Watch:
     async def _sample_once(self) -> None:
         began = self._clock()
         for event in await self._in("sensors", self._sample, began):
-            if isinstance(event, Exit) and event.code is None:
-                event = dataclasses.replace(event, code=self._exit_code(event.pid))
-            self.emit(event)
+            self.emit(self._completed(event) if isinstance(event, Exit) else event)
+            if isinstance(event, Processes):
+                self._deaths.watch(event.processes)
         self._judge()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._poked.wait(), max(0.05, SAMPLE_S - (self._clock() - began)))
         self._poked.clear()
+
+    def _completed(self, exit_: Exit) -> Exit:
+        """With the moment and the status that others than the sensor know."""
+        at = self._deaths.at(exit_.pid, exit_.start_time)
+        code = self._exit_code(exit_.pid) if exit_.code is None else exit_.code
+        return dataclasses.replace(exit_, at=exit_.at if at is None else at, code=code)
 
     def _sample(self, now: float) -> list[Event]:
         if self._sensors is None:
@@ -253,5 +261,6 @@ class Watch:
     def _close(self) -> None:
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
+        self._deaths.close()
         if self._log is not None:
             self._log.close()

@@ -37,20 +37,21 @@ def command(scenario: str, list_them: bool, detach: bool) -> None:
     run_app(lambda: _opened(scenario), kill_on_exit=True)
 
 
-async def _launch(opened: Session, scenario: str) -> Run:
+async def _launch(opened: Session, scenario: str, *, while_watched: bool) -> Run:
     argv, env = demo_command(scenario, free_port())
-    return await opened.launch(argv=list(argv), env=dict(env), name=f"demo-{scenario}")
+    name = f"demo-{scenario}"
+    return await opened.launch(argv=list(argv), env=dict(env), name=name, while_watched=while_watched)
 
 
 async def _start(scenario: str) -> Run:
     async with session() as opened:
-        return await _launch(opened, scenario)
+        return await _launch(opened, scenario, while_watched=False)
 
 
 async def _opened(scenario: str) -> Session:
     opened = await open_session()
     try:
-        await _launch(opened, scenario)
+        await _launch(opened, scenario, while_watched=True)
     except Refused:
         await opened.close()
         raise

@@ -13,10 +13,13 @@ from launchmon_agent.model import RunModel
 ASKED_TO_STOP = (-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT)
 """Exit codes of a launcher that was told to go: SGLang's default action on SIGTERM during the launch."""
 
+RANK_ROLES = ("scheduler", "dp-controller", "detokenizer", "spawning")
+PATIENCE_S = 0.8
+
 
 def judge(model: RunModel, now: float) -> Verdict:
     """The verdict at ``now`` (seconds since the epoch, the target's clock)."""
-    for rule in (_ended, _rank_died, _failing, _port_of_another, _ready, _starting):
+    for rule in (_ended, _being_stopped, _rank_died, _failing, _port_of_another, _ready, _starting):
         verdict = rule(model, now)
         if verdict is not None:
             return verdict
@@ -35,8 +38,9 @@ def _ended(model: RunModel, now: float) -> Verdict | None:
         return None
     code = exit_.code
     failure = model.first_failure
-    killed_by_us = any(steps[0].action == "kill" for steps in model.actions.values() if steps)
-    if killed_by_us or code in ASKED_TO_STOP or (code == 0 and failure is None):
+    killed_by_us = _kill_begun(model)
+    asked = killed_by_us or code in ASKED_TO_STOP or bool(model.marks("stop"))
+    if asked or (code == 0 and failure is None):
         return Verdict(
             now,
             verdict="stopped",
@@ -53,15 +57,46 @@ def _ended(model: RunModel, now: float) -> Verdict | None:
             evidence=(Evidence("launcher", exit_words(exit_)),),
             unknown=("its exit status: launchmon did not start it",),
         )
-    return _crashed(model, now, failure, exit_)
+    return _crashed(model, now, failure, _first_gone(model) or exit_)
+
+
+def _first_gone(model: RunModel) -> Exit | None:
+    """The process that ended before all others: the cause, where the log names none. None where several tie."""
+    exits = sorted(model.exits, key=lambda gone: gone.at)
+    if len(exits) > 1 and exits[0].at == exits[1].at:
+        return None
+    return exits[0] if exits else None
+
+
+def _kill_begun(model: RunModel) -> bool:
+    return any(step.action == "kill" for steps in model.actions.values() for step in steps)
+
+
+def _being_stopped(model: RunModel, now: float) -> Verdict | None:
+    """Its processes end one by one, which is no crash. SGLang itself says when it was told to go (mark "stop")."""
+    by_us = _kill_begun(model)
+    if not by_us and not model.marks("stop"):
+        return None
+    return Verdict(
+        now,
+        verdict="stopped",
+        confidence="medium",
+        summary="Being stopped by launchmon." if by_us else "It was told to stop, and is ending.",
+    )
 
 
 def _rank_died(model: RunModel, now: float) -> Verdict | None:
-    """A rank ended while the launcher lives: SGLang itself may take long to notice, or never."""
-    dead = [exit_ for exit_ in model.exits if exit_.role in ("scheduler", "dp-controller", "detokenizer", "spawning")]
+    """A rank ended while the launcher lives: SGLang itself may take long to notice, or never.
+
+    In an orderly end the launcher follows its ranks at once, hence the moment of patience.
+    """
+    dead = [exit_ for exit_ in model.exits if exit_.role in RANK_ROLES]
     if not dead:
         return None
-    return _crashed(model, now, model.first_failure, min(dead, key=lambda exit_: exit_.at))
+    first = min(dead, key=lambda exit_: exit_.at)
+    if model.launcher is not None and now - first.at < PATIENCE_S and model.first_failure is None:
+        return None
+    return _crashed(model, now, model.first_failure, first)
 
 
 def _failing(model: RunModel, now: float) -> Verdict | None:
@@ -85,7 +120,7 @@ def _crashed(model: RunModel, now: float, failure: LogError | None, exit_: Exit 
         blames = (failure.rank,)
     elif exit_ is not None:
         who = exit_.rank or exit_.role
-        summary = f"{_who(who)} ended in {phase} without a word in the log: {exit_words(exit_)}."
+        summary = f"{_who(who)} ended in {phase} without an error of its own in the log: {exit_words(exit_)}."
         blames = (who,)
     else:
         summary = f"The launch failed in {phase}."
