@@ -4,8 +4,8 @@ It has a session of its own and no tie to the launcher but a pidfd. So it outliv
 comes back only when the process that holds it is gone, and somebody is there to say so even when the launcher got a
 SIGKILL. A moment after the last process has left the GPUs it removes all files of the demo and ends.
 
-The report is one JSON file, replaced as a whole once a second: ``{"gpus": [{...}]}`` with the field names and units of
-``launchmon_agent.events.Gpu``.
+The report is one JSON file, replaced as a whole once a second at speed 1: ``{"gpus": [{...}]}`` with the field names
+and units of ``launchmon_agent.events.Gpu``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from launchmon.demo.gpus import DIRECTORY_PREFIX, GB, Slots
 from launchmon.demo.scenarios import GpuModel, scenario
 
 INTERVAL_S = 1.0
+SHORTEST_INTERVAL_S = 0.1
 
 LINGER_S = 3.0
 """How long the idle GPUs stay visible after the last process has gone."""
@@ -128,7 +129,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def watch(board: Board, report: Report, launcher: int) -> None:
+def watch(board: Board, report: Report, launcher: int, interval_s: float) -> None:
     """Report until the launcher (a pidfd) and every process on a GPU have gone, and :data:`LINGER_S` more."""
     poll = select.poll()
     poll.register(launcher, select.POLLIN)
@@ -142,14 +143,14 @@ def watch(board: Board, report: Report, launcher: int) -> None:
             linger -= now - last
         last = now
         if gone:
-            time.sleep(INTERVAL_S / 4)
+            time.sleep(min(interval_s, LINGER_S / 8))
         else:
-            gone = bool(poll.poll(INTERVAL_S * 1000))
+            gone = bool(poll.poll(interval_s * 1000))
 
 
 def main(argv: list[str]) -> int:
-    """``driver LAUNCHER-PID RUN-DIRECTORY REPORT SCENARIO``. Returns to its caller once the GPUs can be seen."""
-    pid, directory, path, name = argv
+    """``driver LAUNCHER-PID RUN-DIRECTORY REPORT SCENARIO SPEED``. Returns to its caller once the GPUs can be seen."""
+    pid, directory, path, name, speed = argv
     row = scenario(name)
     launcher = os.pidfd_open(int(pid))
     board = Board(Slots(directory, row.gpus), row.gpu)
@@ -160,7 +161,7 @@ def main(argv: list[str]) -> int:
     os.setsid()
     os.chdir("/")
     try:
-        watch(board, report, launcher)
+        watch(board, report, launcher, max(SHORTEST_INTERVAL_S, INTERVAL_S / float(speed)))
     finally:
         if not report.taken_over():
             report.remove()

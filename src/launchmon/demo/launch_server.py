@@ -6,6 +6,7 @@ The spawned children import this module again under another name, so nothing hea
 from __future__ import annotations
 
 import sys
+import traceback
 
 
 def run_server(argv: list[str]) -> int:
@@ -15,7 +16,11 @@ def run_server(argv: list[str]) -> int:
 
     chosen = options.parse(argv)
     log.Logger().info(f"{log.SIMULATED} (scenario {chosen.scenario.name}: {chosen.scenario.title})")
-    return launcher.launch_server(chosen)
+    try:
+        return launcher.launch_server(chosen)
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        return 1  # as SGLang's, and not the interpreter's own death by SIGINT
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ FAILURES = {"dead-lock": ("kv-pool",)}
 """Kind of failure → the phases in which the simulated engine knows how to do it."""
 
 
-class InvalidScenario(ValueError):  # noqa: N818 - it is what is wrong, as the message says
+class InvalidScenario(ValueError):
     """The data file has a row that cannot be played. The message names the row and the field."""
 
 

@@ -7,7 +7,7 @@ import select
 import socket
 
 
-class Closed(Exception):  # noqa: N818 - an end, not an error
+class Closed(Exception):
     """The other side has gone."""
 
 

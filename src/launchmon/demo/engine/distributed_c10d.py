@@ -41,10 +41,10 @@ def _create_c10d_store(group: ProcessGroup) -> None:
         return
     for _ in range(2):
         if group.leads:
-            successor.sendall(_TOKEN)
+            _send(successor, _TOKEN)
         _whole(predecessor.recv(_LENGTH.size, socket.MSG_WAITALL), _LENGTH.size)
         if not group.leads:
-            successor.sendall(_TOKEN)
+            _send(successor, _TOKEN)
 
 
 def barrier(group: ProcessGroup) -> None:
@@ -54,10 +54,10 @@ def barrier(group: ProcessGroup) -> None:
         return
     for _ in range(2):
         if group.leads:
-            successor.sendall(_TOKEN)
+            _send(successor, _TOKEN)
         _whole(predecessor.recv(_LENGTH.size, socket.MSG_WAITALL), _LENGTH.size)
         if not group.leads:
-            successor.sendall(_TOKEN)
+            _send(successor, _TOKEN)
 
 
 def monitored_barrier(group: ProcessGroup) -> None:
@@ -67,10 +67,10 @@ def monitored_barrier(group: ProcessGroup) -> None:
         return
     for _ in range(2):
         if group.leads:
-            successor.sendall(_TOKEN)
+            _send(successor, _TOKEN)
         _whole(predecessor.recv(_LENGTH.size, socket.MSG_WAITALL), _LENGTH.size)
         if not group.leads:
-            successor.sendall(_TOKEN)
+            _send(successor, _TOKEN)
 
 
 def all_reduce(value: float, group: ProcessGroup) -> float:
@@ -83,11 +83,11 @@ def all_reduce(value: float, group: ProcessGroup) -> float:
         return value
     for _ in range(2):
         if group.leads:
-            successor.sendall(_VALUE.pack(value))
+            _send(successor, _VALUE.pack(value))
         received = predecessor.recv(_VALUE.size, socket.MSG_WAITALL)
         value = min(value, _VALUE.unpack(_whole(received, _VALUE.size))[0])
         if not group.leads:
-            successor.sendall(_VALUE.pack(value))
+            _send(successor, _VALUE.pack(value))
     return value
 
 
@@ -100,22 +100,33 @@ def broadcast(payload: bytes, group: ProcessGroup) -> bytes:
     if predecessor is None or successor is None:
         return payload
     if group.leads:
-        successor.sendall(_LENGTH.pack(len(payload)) + payload)
+        _send(successor, _LENGTH.pack(len(payload)) + payload)
     (length,) = _LENGTH.unpack(_whole(predecessor.recv(_LENGTH.size, socket.MSG_WAITALL), _LENGTH.size))
     if length:
         payload = _whole(predecessor.recv(length, socket.MSG_WAITALL), length)
     else:
         payload = b""
     if not group.leads:
-        successor.sendall(_LENGTH.pack(length) + payload)
+        _send(successor, _LENGTH.pack(length) + payload)
     return payload
 
 
+def _send(successor: socket.socket, data: bytes) -> None:
+    try:
+        successor.sendall(data)
+    except OSError:
+        raise _closed_by_peer() from None
+
+
 def _whole(received: bytes, size: int) -> bytes:
-    """The words are gloo's."""
     if len(received) != size:
-        raise RuntimeError(
-            "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]. This is typically caused by a "
-            "remote worker crashing. Check the logs of the remote worker before reporting an error."
-        )
+        raise _closed_by_peer()
     return received
+
+
+def _closed_by_peer() -> RuntimeError:
+    """In gloo's words."""
+    return RuntimeError(
+        "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]. This is typically caused by a "
+        "remote worker crashing. Check the logs of the remote worker before reporting an error."
+    )

@@ -48,7 +48,8 @@ def _run_directory(options: Options, log: Logger) -> str:
     with open(os.path.join(directory, model_runner.CHECKPOINT), "wb") as checkpoint:
         checkpoint.truncate(model_runner.CHECKPOINT_BYTES)
     path = os.environ.get(VARIABLE) or os.path.join(directory, "gpus.json")
-    command = [sys.executable, "-m", "launchmon.demo.driver", str(os.getpid()), directory, path, options.scenario.name]
+    command = [sys.executable, "-m", "launchmon.demo.driver"]
+    command += [str(os.getpid()), directory, path, options.scenario.name, str(options.speed)]
     nothing = subprocess.DEVNULL
     status = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=nothing, check=False).returncode
     if status:
@@ -101,6 +102,7 @@ def _serve(options: Options, engine: Engine, server: HttpServer, watchdog: Subpr
         os.write(woken, bytes([signum]))
 
     def running_phase_sigquit_handler(signum: int, frame: object) -> None:  # noqa: ARG001
+        signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # each rank that loses its peer sends one
         log.info("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
         watchdog.stop()
         log.info("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
