@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import secrets
 import socket
 import sys
 import sysconfig
@@ -125,16 +126,17 @@ def demo_command(
 ) -> tuple[list[str], dict[str, str]]:
     """``(argv, environment changes)`` of a launch of scenario ``name``.
 
-    The environment names the file in which the simulated GPUs appear: a new private directory for each call, removed
-    by the demo when it ends. Raises :class:`KeyError` for an unknown scenario.
+    The environment names the file in which the simulated GPUs appear, in a private directory of its own for each call;
+    the demo makes it, and removes it when it ends. Raises :class:`KeyError` for an unknown scenario.
     """
     row = scenario(name)
     argv = [python, "-m", "launchmon.demo.launch_server"]
     argv += ["--model-path", row.model.path, "--tp", str(row.tp), "--port", str(port), "--scenario", row.name]
     if speed != 1.0:
         argv += ["--speed", f"{speed:g}"]
-    directory = tempfile.mkdtemp(prefix=DIRECTORY_PREFIX)
-    changes = {VARIABLE: str(Path(directory) / "gpus.json")}
+    # Not made here, so that a command which is never started leaves nothing.
+    directory = Path(tempfile.gettempdir()) / f"{DIRECTORY_PREFIX}{secrets.token_hex(8)}"
+    changes = {VARIABLE: str(directory / "gpus.json")}
     path = _python_path()
     if path is not None:
         changes["PYTHONPATH"] = path

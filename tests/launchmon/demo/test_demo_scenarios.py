@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from launchmon.demo.gpus import VARIABLE
+from launchmon.demo.gpus import DIRECTORY_PREFIX, VARIABLE
 from launchmon.demo.scenarios import (
     FAILURES,
     PATH,
@@ -116,19 +116,18 @@ def test_no_scenarios_at_all_is_refused() -> None:
 
 
 def test_command_names_model_ranks_port_and_scenario() -> None:
-    argv, changes = demo_command("seed", 31000)
+    argv, _ = demo_command("seed", 31000)
     assert argv[:3] == [sys.executable, "-m", "launchmon.demo.launch_server"]
     given = dict(zip(argv[3::2], argv[4::2], strict=True))
     assert given == {"--model-path": "demo/kimi-k2.5", "--tp": "8", "--port": "31000", "--scenario": "seed"}
-    os.rmdir(os.path.dirname(changes[VARIABLE]))
 
 
-def test_command_gives_each_call_its_own_private_gpus() -> None:
-    paths = [demo_command("healthy", 31000)[1][VARIABLE] for _ in range(2)]
-    assert paths[0] != paths[1]
-    for path in paths:
-        assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
-        os.rmdir(os.path.dirname(path))
+def test_command_gives_each_call_its_own_gpus_and_makes_no_files() -> None:
+    directories = [os.path.dirname(demo_command("healthy", 31000)[1][VARIABLE]) for _ in range(2)]
+    assert directories[0] != directories[1]
+    for directory in directories:
+        assert os.path.basename(directory).startswith(DIRECTORY_PREFIX)
+        assert not os.path.exists(directory)
 
 
 def test_command_lets_a_checkout_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +136,6 @@ def test_command_lets_a_checkout_be_found(monkeypatch: pytest.MonkeyPatch) -> No
     root, rest = changes["PYTHONPATH"].split(os.pathsep)
     assert os.path.isdir(os.path.join(root, "launchmon", "demo"))
     assert rest == "/somewhere"
-    os.rmdir(os.path.dirname(changes[VARIABLE]))
 
 
 def test_free_port_can_be_bound() -> None:
