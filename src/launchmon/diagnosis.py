@@ -163,8 +163,7 @@ def _verdict(model: RunModel) -> dict[str, Any]:
         }
     body = dataclasses.asdict(verdict)
     del body["at"]
-    body = {"kind": body.pop("verdict"), **body}
-    return body
+    return {"kind": body.pop("verdict"), **body}
 
 
 def _since_start(model: RunModel, at: float | None) -> float | None:

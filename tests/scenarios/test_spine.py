@@ -90,7 +90,8 @@ async def test_a_launch_goes_through_every_phase_to_ready_and_is_killed() -> Non
         await eventually(lambda: verdict(session) in ("ready", "crashed"))
         assert verdict(session) == "ready", session.model.verdict
         states = {cell.phase: cell.state for cell in session.model.phases.rail(session.model.now)}
-        assert set(states) >= {"start", "spawn", "dist-init", "weights", "kv-pool", "graphs", "http", "warm-up", "ready"}
+        seen = {"start", "spawn", "dist-init", "weights", "kv-pool", "graphs", "http", "warm-up", "ready"}
+        assert set(states) >= seen
         assert not {"pending", "failed", "skipped"} & set(states.values())
         rows = session.model.rank_rows()
         assert [row.rank for row in rows] == [f"TP{n}" for n in range(run.tp)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import chosen, open_session, selectors
+from launchmon.cli.common import chosen, open_session, say_how_to_return, selectors
 from launchmon.cli.runs import list_runs
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -24,7 +24,7 @@ def command(read_only: bool, **which: Any) -> None:
     """
     from launchmon.tui.app import run_app
 
-    run_app(opener(chosen(**which), read_only))
+    say_how_to_return(run_app(opener(chosen(**which), read_only)).session)
 
 
 def opener(which: dict[str, Any], read_only: bool = False) -> Callable[[], Awaitable[Session]]:
@@ -65,4 +65,4 @@ def pick_and_attach() -> None:
             for item in await list_runs()
         ]
 
-    run_app(None, pick=pick, attach=lambda found: opener(found.selector)())
+    say_how_to_return(run_app(None, pick=pick, attach=lambda found: opener(found.selector)()).session)

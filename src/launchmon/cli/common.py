@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from launchmon.connect.local import LocalPipe
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
+
+if TYPE_CHECKING:
+    from launchmon.tui.protocol import SessionLike
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +55,17 @@ def chosen(
     return {name: value for name, value in given.items() if value is not None}
 
 
+def say_how_to_return(left: SessionLike | None) -> None:
+    """After the screen is closed: that the server goes on, and the command that brings the screen back."""
+    if left is None or left.model.run is None or left.model.processes is None:
+        return
+    run = left.model.run
+    if not any(process.pid == run.pid for process in left.model.processes.processes):
+        return
+    how = run.id if run.launched else f"--pid {run.pid}"
+    click.echo(f"{run.name or run.model or 'The server'} goes on (pid {run.pid}). To come back: launchmon attach {how}")
+
+
 @asynccontextmanager
 async def session(read_only: bool = False) -> AsyncIterator[Session]:
     """A session with an agent on this machine. Raises :class:`Refused`."""
@@ -68,6 +82,3 @@ async def open_session(read_only: bool = False) -> Session:
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(main)
-
-
-Opener = Callable[[], Awaitable[Session]]

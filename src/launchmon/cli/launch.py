@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import open_session, run_async, session
+from launchmon.cli.common import open_session, run_async, say_how_to_return, session
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 
-PREPARATIONS = ("path", "spt-noenv", "unbuffered", "ras-addr")
+PREPARATIONS = ("path", "environ", "unbuffered", "nccl-ras", "hook")
+"""What the agent prepares for a launched run: ``launchmon_agent.runs.launch.PREPARATIONS``, by a test."""
 
 
 @click.command("launch", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -24,6 +25,7 @@ PREPARATIONS = ("path", "spt-noenv", "unbuffered", "ras-addr")
     type=click.Choice(PREPARATIONS),
     help="Leave one preparation of the launch out. Repeatable; the start of every run lists them.",
 )
+@click.option("--no-hook", is_flag=True, help="Short for --without hook.")
 @click.option("--detach", is_flag=True, help="Start, print the run's id and come back.")
 @click.option("--json", "as_json", is_flag=True, help="With --detach: print the run as a JSON object.")
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND…")
@@ -31,6 +33,7 @@ def command(
     name: str | None,
     changes: tuple[str, ...],
     without: tuple[str, ...],
+    no_hook: bool,
     detach: bool,
     as_json: bool,
     argv: tuple[str, ...],
@@ -41,9 +44,16 @@ def command(
     launchmon launch -- python -m sglang.launch_server --model-path M --tp 8
     launchmon launch --env NCCL_DEBUG=INFO --detach -- sglang serve M
     """
-    plan = {"argv": list(argv), "env": _pairs(changes), "name": name, "without": list(without)}
+    plan = {
+        "argv": list(argv),
+        "env": _pairs(changes),
+        "name": name,
+        "without": [*without, *(["hook"] if no_hook else [])],
+    }
     if detach:
         run = run_async(_start(plan))
+        for preparation in run.preparations:
+            click.echo(f"prepared: {preparation}", err=True)
         click.echo(json.dumps({"id": run.id, "pid": run.pid, "log": run.log}) if as_json else run.id)
         return
     from launchmon.tui.app import run_app
@@ -57,7 +67,7 @@ def command(
             raise
         return session
 
-    run_app(opened)
+    say_how_to_return(run_app(opened).session)
 
 
 def _pairs(changes: tuple[str, ...]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What is going on, from the state of a run. Pure: the same model and time give the same verdict.
 
-The order of the rules is the order of DESIGN's judge: the first that decides wins.
+The first rule that decides wins.
 """
 
 from __future__ import annotations
@@ -216,8 +216,15 @@ def _starting(model: RunModel, now: float) -> Verdict | None:
         verdict="starting",
         confidence="medium",
         summary=f"Starting: {phase}, {alive} of {len(rows)} ranks alive{_slowest(model, rows)}.",
-        evidence=(Evidence("ranks alive", f"{alive} of {len(rows)}"),),
+        evidence=(Evidence("ranks alive", f"{alive} of {len(rows)}"), *_prepared(model, phase)),
     )
+
+
+def _prepared(model: RunModel, phase: str) -> list[Evidence]:
+    """What was set for a launched run is said while it starts."""
+    if model.run is None or phase not in ("start", "spawn"):
+        return []
+    return [Evidence("prepared", text) for text in model.run.preparations]
 
 
 def _slowest(model: RunModel, rows: list[Process]) -> str:
