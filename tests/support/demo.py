@@ -64,12 +64,8 @@ class DemoServer:
 
     def titles(self) -> dict[str, psutil.Process]:
         """Title → process, of the launcher's children that have one."""
-        out = {}
-        for child in psutil.Process(self.process.pid).children():
-            title = " ".join(child.cmdline()).strip()
-            if title.startswith("sglang::"):
-                out[title] = child
-        return out
+        named = {_command(child): child for child in psutil.Process(self.process.pid).children()}
+        return {title: child for title, child in named.items() if title.startswith("sglang::")}
 
     def survivors(self) -> list[psutil.Process]:
         """Live processes of the server's session: orphans keep it."""
@@ -104,3 +100,11 @@ class DemoServer:
         for survivor in self.survivors():
             survivor.kill()
         until(lambda: not self.survivors())
+
+
+def _command(process: psutil.Process) -> str:
+    """Empty for one that has just ended: a child that starts the driver does not live long."""
+    try:
+        return " ".join(process.cmdline()).strip()
+    except psutil.NoSuchProcess:
+        return ""
