@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from launchmon.tui.widgets.lines import TONES, ends, joined, joined_within, overlaid, pointed, row_width, safe
+from launchmon.tui.widgets.lines import TONES, ends, joined, joined_within, merged, overlaid, pointed, row_width, safe
 from launchmon.tui.widgets.table import Column, lay_out
 
 COLUMNS = (
@@ -82,6 +82,12 @@ def test_nothing_a_terminal_obeys_is_left(hostile: str) -> None:
 def test_ordinary_text_is_left_alone() -> None:
     assert safe("Größe 日本 ✓") == "Größe 日本 ✓"
     assert safe("a\tb\nc") == "a b c"
+
+
+def test_spans_that_look_the_same_are_merged() -> None:
+    row = ((" ", "plain"), ("a", "muted"), ("  ", "plain"), ("", "bad"), ("b", "muted"), ("x", "hit"), (" ", "plain"))
+    assert merged(row) == ((" ", "plain"), ("a  b", "muted"), ("x", "hit"), (" ", "plain"))
+    assert text_of(merged(row)) == text_of(row)
 
 
 def test_tones_are_unique() -> None:

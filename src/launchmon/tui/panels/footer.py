@@ -28,7 +28,7 @@ class FooterBar(Lines):
     async def on_click(self, event: events.Click) -> None:
         for begin, end, action in self._places:
             if begin <= event.x < end:
-                await self.screen.run_action(method(action))
+                await self.screen.run_action(("app." if action.scope == "app" else "") + method(action))
 
 
 def footer(actions: Sequence[Action], width: int) -> tuple[Row, list[tuple[int, int, Action]]]:

@@ -43,7 +43,7 @@ class RunScreen(Screen[None]):
         "✓ done, ◉ running, ○ to come, ⊘ skipped, ✗ failed. Below: what to make of it, the GPUs, the ranks, the log."
     )
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (118, "-wide"), (170, "-very-wide")]  # noqa: RUF012  (Textual's own form)
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
     CSS_PATH = "run.tcss"
 
     def __init__(self, session: SessionLike) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual import events
 
-from launchmon.tui.format import age, clip, one_line
+from launchmon.tui.format import age, one_line, wrap
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.lines import Lines, Row, overlaid, pointed
 
@@ -50,6 +50,7 @@ class Panel(Lines):
         super().__init__(id=id)
         self._view: View | None = None
         self._top = 0
+        self._failure = ""
 
     def content(self, view: View, space: Space) -> Content:
         """The rows. Pure: reads nothing but its arguments."""
@@ -64,10 +65,13 @@ class Panel(Lines):
         try:
             content = self.content(view, Space(width, self.limit))
         except Exception as error:
-            logger.exception("the %s panel failed", self.id)
-            message = one_line(f"{type(error).__name__}: {error}")
-            self.show([((clip(f"✗ this panel failed ({message}); the rest goes on", width), "bad"),)])
+            if repr(error) != self._failure:  # once, not every second
+                logger.exception("the %s panel failed", self.id)
+            self._failure = repr(error)
+            message = f"✗ this panel failed ({type(error).__name__}: {error}). The rest goes on."
+            self.show([((line, "bad"),) for line in wrap(one_line(message), width)[: self.limit]])
             return
+        self._failure = ""
         self.show(self._fitted(content, width))
 
     def _fitted(self, content: Content, width: int) -> list[Row]:
@@ -101,10 +105,8 @@ class Panel(Lines):
     def on_resize(self, _: events.Resize) -> None:
         self._look_again()
 
-    def on_focus(self, _: events.Focus) -> None:
-        self._look_again()
-
-    def on_blur(self, _: events.Blur) -> None:
+    def watch_has_focus(self, has_focus: bool) -> None:
+        super().watch_has_focus(has_focus)
         self._look_again()
 
     def _look_again(self) -> None:
