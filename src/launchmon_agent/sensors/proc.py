@@ -12,6 +12,8 @@ import socket
 import sys
 from typing import NamedTuple
 
+from launchmon_agent.sensors import sockdiag
+
 TICKS = os.sysconf("SC_CLK_TCK")
 """Clock ticks a second: the unit of times in ``stat``."""
 
@@ -98,7 +100,12 @@ def pids() -> list[int]:
 
 def stat(pid: int) -> Stat | None:
     """None when the process is gone."""
-    data = read(f"{PROC}/{pid}/stat")
+    return stat_of(f"{PROC}/{pid}")
+
+
+def stat_of(folder: str) -> Stat | None:
+    """Of a process or of one thread (``/proc/PID/task/TID``). None when it is gone."""
+    data = read(f"{folder}/stat")
     return None if not data else parse_stat(data)
 
 
@@ -292,6 +299,15 @@ def listeners(pid_for_netns: int | str, port: int) -> dict[int, str] | None:
 
     None when that cannot be read. Several inodes: several addresses, or SO_REUSEPORT.
     """
+    if pid_for_netns == "self" or namespace(pid_for_netns, "net") == namespace("self", "net"):
+        found_here = sockdiag.listeners(port)
+        if found_here is not None:
+            return found_here
+    return _listeners_by_text(pid_for_netns, port)
+
+
+def _listeners_by_text(pid_for_netns: int | str, port: int) -> dict[int, str] | None:
+    """In another network namespace, and where there is no netlink: milliseconds, as all connections are listed."""
     wanted = b":%04X" % port
     found: dict[int, str] = {}
     readable = False

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from launchmon_agent.sensors import proc
+from launchmon_agent.sensors import proc, sockdiag
 from tests.support.waiting import until
 
 NOBODY = 2**22 + 5  # above the kernel's largest pid
@@ -205,9 +205,38 @@ def test_the_owner_of_a_port(family: socket.AddressFamily, address: str) -> None
         assert proc.port_owner(os.getpid(), port) is None
         server.listen()
         assert proc.listeners(os.getpid(), port) == {os.fstat(server.fileno()).st_ino: address}
+        assert proc._listeners_by_text(os.getpid(), port) == {os.fstat(server.fileno()).st_ino: address}
         assert proc.listening_inodes(os.getpid(), port) == {os.fstat(server.fileno()).st_ino}
         assert proc.port_owner(os.getpid(), port) == os.getpid()
         assert proc.port_owner(os.getpid(), port, likely=(1, os.getpid())) == os.getpid()
+
+
+@pytest.mark.parametrize("answer", [OSError(), b"", b"\x24\0\0\0\x02\0\0\0" + b"\0" * 28])
+def test_without_netlink_the_text_is_read(monkeypatch: pytest.MonkeyPatch, answer: OSError | bytes) -> None:
+    """No such family, an answer that never ends, an answer that is an error."""
+
+    class Netlink:
+        def __init__(self, *how: int) -> None:
+            if isinstance(answer, OSError):
+                raise answer
+
+        def __enter__(self) -> Netlink:  # noqa: PYI034
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def settimeout(self, seconds: float) -> None: ...
+        def send(self, data: bytes) -> None: ...
+
+        def recv(self, size: int) -> bytes:
+            if not answer:
+                raise TimeoutError
+            assert isinstance(answer, bytes)
+            return answer
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(sockdiag.socket, "socket", Netlink)
+        assert sockdiag.listeners(server.getsockname()[1]) is None
+        assert proc.listeners("self", server.getsockname()[1]) == {os.fstat(server.fileno()).st_ino: "127.0.0.1"}
 
 
 def test_a_connection_is_no_listener() -> None:
