@@ -60,7 +60,8 @@ class LaunchmonApp(App[Outcome]):
 
         ``kill_on_exit`` stops the server when the person leaves: for a demo, which nobody wants to keep.
         """
-        super().__init__()
+        # Without colours only styles are sent. Textual would send greys, unless the colours are the terminal's own.
+        super().__init__(ansi_color=True if environment.get("NO_COLOR") else None)
         if open_session is None and (pick is None or attach is None):
             raise ValueError("without open_session, both pick and attach are needed")
         self._open_session = open_session

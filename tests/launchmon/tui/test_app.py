@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from textual.events import Key
+from textual.filter import NoColor
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -351,6 +352,20 @@ async def test_the_palette_offers_the_actions_and_themes() -> None:
         titles = {command.title for command in rig.app.get_system_commands(rig.app.screen)}
         assert {"kill", "search", "theme", "detach"} <= titles
         assert "attach" not in titles
+
+
+async def test_no_color_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    session = fake.seed()
+
+    async def open_session() -> FakeSession:
+        return session
+
+    app = LaunchmonApp(open_session)
+    async with app.run_test() as pilot:
+        await Rig(app, pilot, session).settle()
+        assert app.theme == "launchmon-ansi"
+        assert [type(line_filter) for line_filter in app._filters if line_filter.enabled] == [NoColor]
 
 
 @pytest.mark.parametrize("name", ["launchmon-dark", "launchmon-light", "launchmon-ansi"])
