@@ -15,7 +15,7 @@ import os
 import pwd
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from launchmon_agent.events import Process, Run
@@ -70,8 +70,8 @@ class KillPlan:
 @dataclass(frozen=True)
 class KillResult:
     killed: tuple[Victim, ...]
-    leftovers: tuple[str, ...]  # what should be gone and is not: processes, the port, files
-    notes: tuple[str, ...]  # what looks odd and does no harm
+    leftovers: tuple[str, ...]  # what should be gone and is not: processes, the port, GPU memory
+    notes: tuple[str, ...]  # what remains without harm to a next start: files in /dev/shm, zombies
     graceful: bool  # everything ended without KILL
     seconds: float
 
@@ -130,18 +130,13 @@ class Killer:
             shm |= shm_in_use(victim.pid for victim in self._alive())
             self._kill_in_order(report)
             self._sweep(report)
-            leftovers = [*self._processes_left(), *self._still_held(report, port)]
-            files = shm_left(shm, self._victims)
-            if files is not None:
-                leftovers.append(files)
-            notes = [*self._zombies()]
-            if port.foreign:
-                notes.append(f"port {port.port} was another server's all along")
+            leftovers = (*self._processes_left(), *self._still_held(report, port))
+            notes = tuple(self._notes(port, shm_left(shm, self._victims)))
             killed = tuple(victim for pid, victim in self._victims.items() if self._handles[pid].is_gone())
             seconds = self._clock() - began
-            text = "; ".join(leftovers) if leftovers else f"{len(killed)} processes ended in {seconds:.1f} s"
-            report("done", "failed" if leftovers else "done", text)
-            return KillResult(killed, tuple(leftovers), tuple(notes), not self._killed, seconds)
+            ended = f"{_count(len(killed))} ended in {seconds:.1f} s"
+            report("done", "failed" if leftovers else "done", "; ".join((ended, *leftovers, *notes)))
+            return KillResult(killed, leftovers, notes, not self._killed, seconds)
         finally:
             self._close()
 
@@ -156,14 +151,13 @@ class Killer:
             row = snapshot.rows[pid]
             self._known.add((pid, row.start_time))
             held = self._handles.get(pid)
-            if held is not None and snapshot.is_same(pid, held.start_time):
+            if row.dead or (held is not None and snapshot.is_same(pid, held.start_time)):
                 continue
             handle = Handle.open(pid, row.start_time)
             if handle is None:
                 continue
-            if row.dead:
-                handle.close()
-                continue
+            if held is not None:
+                held.close()  # of a process that has ended and whose pid another of the run has now
             self._handles[pid] = handle
             self._victims[pid] = self._victim(pid, row, snapshot)
         self._launcher = self._find_launcher(snapshot)
@@ -264,7 +258,7 @@ class Killer:
                 quiet_since = now
             if now - quiet_since >= QUIET_S or now - begin >= SWEEP_S:
                 break
-        report("sweep", "failed" if self._alive() else "done", f"{len(self._alive())} processes left")
+        report("sweep", "failed" if self._alive() else "done", f"{_count(len(self._alive()))} left")
 
     # ----------------------------------------------------------------------------------------------------- what is left
 
@@ -293,6 +287,13 @@ class Killer:
                 return held
             self._sleep(_LOOK_S)
 
+    def _notes(self, port: PortWatch, files: str | None) -> Iterator[str]:
+        if files is not None:
+            yield f"left behind, as SGLang does also when it ends by itself: {files}"
+        if port.foreign:
+            yield f"port {port.port} was another server's all along"
+        yield from self._zombies()
+
     def _zombies(self) -> list[str]:
         """Members that have ended and that their parent has not waited for. They hold nothing but a pid."""
         by_parent: dict[int, list[int]] = {}
@@ -310,6 +311,10 @@ class Killer:
             handle.close()
         self._handles.clear()
         self._victims.clear()
+
+
+def _count(number: int) -> str:
+    return "1 process" if number == 1 else f"{number} processes"
 
 
 def _is_tracker(victim: Victim) -> bool:

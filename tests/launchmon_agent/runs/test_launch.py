@@ -14,7 +14,7 @@ PYTHON = (sys.executable, "-c", "pass")
 
 
 def test_each_preparation_is_set_and_said() -> None:
-    plan = prepare(PYTHON, environ=ENVIRON)
+    plan = prepare(PYTHON, environ=ENVIRON, without={"hook"})
     folder = os.path.dirname(sys.executable)
     assert plan.env["PATH"] == f"{folder}:/usr/bin:/bin"
     assert plan.env["SPT_NOENV"] == "1"
@@ -39,7 +39,7 @@ def test_each_can_be_left_out() -> None:
 
 def test_what_a_person_has_set_stays() -> None:
     own = {"SPT_NOENV": "0", "PYTHONUNBUFFERED": "", "NCCL_RAS_ADDR": "localhost:1"}
-    plan = prepare(PYTHON, env=own, environ=ENVIRON)
+    plan = prepare(PYTHON, env=own, environ=ENVIRON, without={"hook"})
     assert {name: plan.env[name] for name in own} == own
     assert [text.partition("=")[0] for text in plan.preparations] == ["PATH"]
 
