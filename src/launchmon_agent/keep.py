@@ -196,17 +196,17 @@ class Keeper:
             self._left_at = time.monotonic()
 
     def _reap(self) -> None:
-        """Collect the exit statuses of our children that belong to the run; others are somebody else's to wait for."""
-        sample = self._watch.model.processes
-        known = {process.pid for process in sample.processes} if sample else set()
-        run = self._watch.model.run
-        if run is not None and run.pid is not None:
-            known |= {run.pid, *(member.pid for member in proc.session_members(run.pid))}
-        for pid in known:
-            with contextlib.suppress(ChildProcessError):
-                gone, code = os.waitpid(pid, os.WNOHANG)
-                if gone:
-                    self._codes[pid] = os.waitstatus_to_exitcode(code)
+        """Collect the exit statuses of children that have ended: the server, and orphans that became ours.
+
+        Children in the keeper's own session are helpers that the subprocess module waits for.
+        """
+        own_session = os.getsid(0)
+        for child in proc.children(os.getpid()):
+            if child.dead and child.session != own_session:
+                with contextlib.suppress(ChildProcessError):
+                    pid, status = os.waitpid(child.pid, os.WNOHANG)
+                    if pid:
+                        self._codes[pid] = os.waitstatus_to_exitcode(status)
         self._watch.poke()
 
     async def _until_over(self) -> None:
@@ -214,7 +214,6 @@ class Keeper:
             await asyncio.sleep(1)
             while self._troubles:
                 self._watch.emit(Notice(time.time(), source="recording", text=self._troubles.pop(0)))
-            self._reap()
             alone_s = 0.0 if self._clients else time.monotonic() - self._left_at
             if self._while_watched and alone_s > ABANDONED_S:
                 self._while_watched = False

@@ -16,6 +16,7 @@ from launchmon_agent.log.display import LIMIT, text_of
 from launchmon_agent.log.index import LineIndex
 from launchmon_agent.log.lines import Block, RawLine, backward, forward
 from launchmon_agent.log.match import Matcher, plain
+from launchmon_agent.sglang.secrets import redact_text
 
 MOST_LINES = 1000
 """In one window, before and after together at most twice that."""
@@ -192,4 +193,4 @@ def _finish(lines: list[tuple[RawLine, str | None]], index: LineIndex | None) ->
             number = index.line_at(line.start) if index is not None else None
         previous = line
         text, cut = text_of(*line.shown, limit=LIMIT)
-        yield Line(line.start, None if number is None else number + 1, text, owner, cut)
+        yield Line(line.start, None if number is None else number + 1, redact_text(text), owner, cut)

@@ -369,3 +369,11 @@ def test_random_bytes_never_raise(seed: int, tmp_path: Path) -> None:
         for line in found.lines:
             assert line.number == data.count(b"\n", 0, line.offset) + 1
         search(content, chance.randrange(len(data)), wanted, forwards=chance.random() < 0.5)
+
+
+def test_secrets_in_the_log_are_not_sent(tmp_path: Path) -> None:
+    data = b"[2026-11-29 17:04:10] server_args={'model_path': 'm', 'api_key': 'sesame-open'}\nplain\n"
+    found = texts(window(opened(tmp_path / "log", data), None, 0, 0, 10, ALL))
+    assert "sesame" not in found[0]
+    assert "'model_path': 'm'" in found[0]
+    assert found[1] == "plain"
