@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from launchmon_agent.sensors.proc import TICKS
 
+SHORTEST_S = 0.25
+"""Two samples closer than this make no new rate: CPU time comes in ticks of 10 ms."""
+
 _PATIENCE = 3
 """Samples for which a falling sum of CPU times is taken for a child between two readings; then it is the new truth."""
 
 
 class Rate:
-    """Gain per second of a counter. None for the first sample, after a gap in the readings, and if time stood still."""
+    """Gain per second of a counter. None for the first sample and after a gap in the readings or in time."""
 
     def __init__(self) -> None:
-        self._last: tuple[float, float] | None = None
+        self._last: tuple[float, float] | None = None  # value and time
+        self._rate: float | None = None
 
     def per_second(self, value: float | None, now: float) -> float | None:
-        last, self._last = self._last, None if value is None else (value, now)
-        if last is None or value is None or now <= last[1]:
-            return None
-        return max(0.0, value - last[0]) / (now - last[1])
+        last = self._last
+        if last is not None and value is not None and 0 <= now - last[1] < SHORTEST_S:
+            return self._rate
+        self._last = None if value is None else (value, now)
+        gained = None if last is None or value is None or now < last[1] else max(0.0, value - last[0])
+        self._rate = None if gained is None or last is None else gained / (now - last[1])
+        return self._rate
 
 
 class TreeCpu:

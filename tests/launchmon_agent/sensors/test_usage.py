@@ -26,6 +26,14 @@ def test_a_clock_that_stands_or_goes_back_gives_no_rate() -> None:
     assert rate.per_second(310, 10.0) == 10.0
 
 
+def test_samples_in_quick_succession_make_no_peaks() -> None:
+    rate = Rate()
+    rate.per_second(100, 10.0)
+    assert rate.per_second(110, 11.0) == 10.0
+    assert rate.per_second(120, 11.01) == 10.0, "not 1000"
+    assert rate.per_second(130, 12.0) == 20.0, "over the whole second"
+
+
 def test_a_counter_that_was_reset_gained_nothing() -> None:
     rate = Rate()
     rate.per_second(100, 10.0)
