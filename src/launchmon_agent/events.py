@@ -63,6 +63,7 @@ class Run(Event):
     attempt: int = 1
     parent: str | None = None  # run id of the attempt before
     preparations: tuple[str, ...] = ()  # what was set for a launched run, in words
+    variables: dict[str, str] = field(default_factory=dict)  # of its environment, those that change a timeout
     simulated: bool = False
 
     @property
@@ -196,6 +197,65 @@ class Http(Event):
 
 
 @dataclass(frozen=True)
+class Beat:
+    """What one replica's rank 0 last wrote into its load file, which it does on every turn of its event loop."""
+
+    pid: int
+    start_time: float
+    rank: str | None = None
+    initialised: bool | None = None  # its event loop has turned at least once
+    age_s: float | None = None  # since it wrote; grows while the replica is stuck, is near 0 while it idles
+    running: int | None = None  # requests
+    waiting: int | None = None  # requests
+    token_usage: float | None = None  # share of the KV pool, 0…1
+    gen_throughput: float | None = None  # tokens per second
+
+
+@dataclass(frozen=True)
+class Heartbeat(Event):
+    """Signs of life of each replica (SGLang 0.5.13+), in the order of ranks. Empty: none publishes any."""
+
+    kind: ClassVar[str] = "heartbeat"
+    beats: tuple[Beat, ...] = ()
+
+
+@dataclass(frozen=True)
+class CollectiveRank:
+    """One rank of one communicator, as NCCL counts it."""
+
+    rank: int  # within the communicator
+    host: str | None = None  # address
+    pid: int | None = None  # as the process itself sees it: in a container not the host's
+    ours: bool | None = None  # the process belongs to this run; null: it is on another node, or cannot be told
+    gpu: int | None = None  # NVML index
+    state: str | None = None  # init | running | finalize | abort | error | no-answer | dead | no-communicator
+    counts: dict[str, int] = field(default_factory=dict)  # collective → launches so far; empty: not told
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """One NCCL communicator. Of a text answer only the ranks that stand out are listed."""
+
+    id: str  # its hash
+    size: int | None = None  # ranks that it should have
+    ranks: tuple[CollectiveRank, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ras(Event):
+    """An answer of NCCL's RAS (NCCL 2.24+): which collectives each rank has launched, on all nodes."""
+
+    kind: ClassVar[str] = "ras"
+    address: str | None = None  # that was asked
+    nccl: str | None = None  # version
+    form: str | None = None  # json | text
+    answered: str | None = None  # the time in the answer, by its clock; the same twice is no new answer
+    timeouts: int | None = None  # processes that did not answer NCCL in time
+    communicators: tuple[Communicator, ...] = ()
+    error: str | None = None  # why there is no answer, or none to rely on
+
+
+@dataclass(frozen=True)
 class Kernel(Event):
     """A kernel message that names hardware trouble or one of our processes."""
 
@@ -286,7 +346,7 @@ class Log(Event):
     error: str | None = None
 
 
-# ------------------------------------------------------------------------------------------------------------ the stacks
+# ------------------------------------------------------------------------------------------------------ the stacks
 
 
 @dataclass(frozen=True)
@@ -422,6 +482,8 @@ KINDS: dict[str, type[Event]] = {
         Gpus,
         Host,
         Http,
+        Heartbeat,
+        Ras,
         Kernel,
         Exit,
         Mark,

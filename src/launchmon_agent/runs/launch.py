@@ -23,12 +23,15 @@ from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.sensors import proc
 from launchmon_agent.sglang.command import parse
 from launchmon_agent.sglang.secrets import redact_env
+from launchmon_agent.stacks.plant import FOLDER as HOOK_FOLDER
+from launchmon_agent.stacks.plant import plant
 
 PREPARATIONS: dict[str, str] = {
     "path": "SGLang calls py-spy through it",
     "environ": "process titles leave the environment of each rank readable",
     "unbuffered": "lines reach the log when they are written",
     "nccl-ras": "NCCL's own status port, of this run alone",
+    "hook": "its stacks can be read without ptrace, on SIGUSR2; hands over to a sitecustomize that is there",
 }
 """What is prepared for a run that launchmon launches → what it is good for."""
 
@@ -44,6 +47,7 @@ class Plan:
     env: dict[str, str] = field(repr=False)  # the whole environment
     shown_env: dict[str, str | None]  # the changes a person asked for, secrets hidden; None: removed
     preparations: tuple[str, ...]  # "PYTHONUNBUFFERED=1: lines reach the log when they are written"
+    hook: bool = False  # the launch hook is to be planted in the run's directory at the start
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -91,6 +95,7 @@ def prepare(
         shown_env=redact_env(changes),
         preparations=tuple(_set_preparations(whole, interpreter, without)),
         env=whole,
+        hook="hook" not in without,
     )
 
 
@@ -99,6 +104,7 @@ def start(plan: Plan, directory: RunDirectory) -> tuple[int, float]:
 
     The caller becomes its parent and has to ``waitpid`` for it. ``run.json`` is not touched.
     """
+    env = _planted(directory, plan) if plan.hook else plan.env
     try:
         log = os.open(directory.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -108,7 +114,7 @@ def start(plan: Plan, directory: RunDirectory) -> tuple[int, float]:
             plan.argv,
             executable=plan.program,
             cwd=plan.cwd,
-            env=plan.env,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -127,6 +133,14 @@ def start(plan: Plan, directory: RunDirectory) -> tuple[int, float]:
     started = proc.start_time(process.pid)  # a zombie at worst, since only the caller can wait for it
     process.returncode = 0  # handed over: else the subprocess module would wait for it some time, and eat its status
     return process.pid, 0.0 if started is None else started
+
+
+def _planted(directory: RunDirectory, plan: Plan) -> dict[str, str]:
+    """The environment with the launch hook, which lets the caller (the keeper) read the server's stacks."""
+    try:
+        return plant(directory.path, plan.env, keeper=os.getpid())
+    except OSError as error:
+        raise Refused(f"The launch hook could not be written below {directory.path}", str(error)) from error
 
 
 def _default_signals() -> None:
@@ -155,6 +169,8 @@ def _set_preparations(env: dict[str, str], interpreter: str | None, without: Col
         if variable not in env and name not in without:
             env[variable] = value
             yield f"{variable}={value}: {PREPARATIONS[name]}"
+    if "hook" not in without:
+        yield f"PYTHONPATH=<run directory>/{HOOK_FOLDER}:…: {PREPARATIONS['hook']}"
 
 
 def _free_port() -> int:

@@ -14,7 +14,7 @@ PYTHON = (sys.executable, "-c", "pass")
 
 
 def test_each_preparation_is_set_and_said() -> None:
-    plan = prepare(PYTHON, environ=ENVIRON, without={"hook"})
+    plan = prepare(PYTHON, environ=ENVIRON)
     folder = os.path.dirname(sys.executable)
     assert plan.env["PATH"] == f"{folder}:/usr/bin:/bin"
     assert plan.env["SPT_NOENV"] == "1"
@@ -25,7 +25,9 @@ def test_each_preparation_is_set_and_said() -> None:
         "SPT_NOENV",
         "PYTHONUNBUFFERED",
         "NCCL_RAS_ADDR",
+        "PYTHONPATH",
     ]
+    assert plan.hook
 
 
 def test_each_can_be_left_out() -> None:
@@ -35,13 +37,14 @@ def test_each_can_be_left_out() -> None:
     plan = prepare(PYTHON, environ=ENVIRON, without=PREPARATIONS)
     assert plan.preparations == ()
     assert plan.env == ENVIRON
+    assert not plan.hook
 
 
 def test_what_a_person_has_set_stays() -> None:
     own = {"SPT_NOENV": "0", "PYTHONUNBUFFERED": "", "NCCL_RAS_ADDR": "localhost:1"}
-    plan = prepare(PYTHON, env=own, environ=ENVIRON, without={"hook"})
+    plan = prepare(PYTHON, env=own, environ=ENVIRON)
     assert {name: plan.env[name] for name in own} == own
-    assert [text.partition("=")[0] for text in plan.preparations] == ["PATH"]
+    assert [text.partition("=")[0] for text in plan.preparations] == ["PATH", "PYTHONPATH"]
 
 
 def test_a_path_that_begins_with_the_interpreter_is_left_alone() -> None:
