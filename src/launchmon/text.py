@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launchmon.tui.format import duration, size
+from launchmon_agent.sglang.rail import RAIL
 
 Row = Sequence[str]
 
@@ -68,6 +69,7 @@ def kill_result_text(result: Mapping[str, Any]) -> str:
     killed, leftovers = result["killed"], result["leftovers"]
     lines = [f"{len(killed)} processes ended in {result['seconds']:.1f} s."]
     lines += [f"  left over: {item}" for item in leftovers]
+    lines += [f"  note: {item}" for item in result["notes"]]
     return "\n".join(lines)
 
 
@@ -77,7 +79,8 @@ def _phases(spans: Sequence[Mapping[str, Any]]) -> list[str]:
     for span in spans:
         order.setdefault(span["name"], []).append(span)
     rows = []
-    for name, group in order.items():
+    for name in sorted(order, key=RAIL.index):
+        group = order[name]
         begins = [span["begin_s"] for span in group if span["begin_s"] is not None]
         ends = [span["end_s"] for span in group]
         begin = min(begins, default=None)

@@ -151,7 +151,7 @@ class Keeper:
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         stop = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
-        server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
         watching = asyncio.create_task(self._watch.run())
         waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(self._until_over()), watching]
         try:
@@ -159,7 +159,7 @@ class Keeper:
         finally:
             for task in waiting:
                 task.cancel()
-            server.close()
+            self._server.close()
             with contextlib.suppress(OSError):
                 os.unlink(self._socket)
             self._recording.close()
@@ -220,6 +220,16 @@ class Keeper:
                 await self._service.kill(force=True)
             if alone_s > LINGER_S and self._is_over():
                 return
+            if not os.path.exists(self._socket):
+                await self._listen_again()
+
+    async def _listen_again(self) -> None:
+        """Someone removed the socket: a session's end takes $XDG_RUNTIME_DIR away with all that is in it."""
+        self._server.close()
+        self._socket = socket_path(self.directory.id, socket_directory())
+        self._server = await asyncio.start_unix_server(self._serve, sock=self.listen(), limit=MAX_LINE)
+        with contextlib.suppress(OSError):
+            self.directory.update(socket=self._socket)
 
     def _is_over(self) -> bool:
         sample = self._watch.model.processes

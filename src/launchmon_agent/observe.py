@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from launchmon_agent.discover import Found
@@ -96,7 +96,21 @@ def killer(model: RunModel) -> Killer:
     """How to end the run of this model, as it is now."""
     run = model.run
     assert run is not None
-    return Killer(run=run, processes=model.processes.processes if model.processes else ())
+    processes = model.processes.processes if model.processes else ()
+    return Killer(run=run, processes=processes, held=[lambda: gpu_memory_held(model, {one.pid for one in processes})])
+
+
+def gpu_memory_held(model: RunModel, pids: Collection[int]) -> str | None:
+    """What these processes still hold on GPUs by the newest sample: SIGKILL only queues the driver's tear-down."""
+    if model.gpus is None:
+        return None
+    held = [
+        f"GPU {gpu.index}: {process.memory / 2**30:.1f} GiB by process {process.pid}"
+        for gpu in model.gpus.gpus
+        for process in gpu.processes
+        if process.pid in pids and process.memory
+    ]
+    return "; ".join(held) or None
 
 
 def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
@@ -128,8 +142,8 @@ def _sensors(run: Run, session: int | None) -> Sensors:
         paths["model"] = os.path.join(run.cwd or "/", run.model)
     return Sensors(
         gpu=GpuSensor(environ.get(SIMULATED_GPUS) if run.simulated else None),
-        host=HostSensor(paths),
-        kernel=KernelSensor(),
+        host=HostSensor(paths, pid=run.pid),
+        kernel=KernelSensor(since=run.start_time),
         processes=ProcessSensor(run.pid, run.start_time, session=session),
         http=_http_sensor,
     )
@@ -137,7 +151,8 @@ def _sensors(run: Run, session: int | None) -> Sensors:
 
 def _http_sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
     assert run.pid is not None
-    return HttpSensor(run.pid, run.port, run.host, run.engine_version, _flag(run.argv, "--api-key"), is_ours)
+    key, metrics = _flag(run.argv, "--api-key"), "--enable-metrics" in run.argv
+    return HttpSensor(run.pid, run.port, run.host, run.engine_version, key, is_ours, metrics=metrics)
 
 
 def _flag(argv: tuple[str, ...], name: str) -> str | None:

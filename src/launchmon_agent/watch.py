@@ -1,7 +1,8 @@
 """The loop over one run: sensors and log → events → model and judge → everyone who listens.
 
-Sampling, the log and the server's port each have a thread of their own, so that a driver that blocks or a peer that
-never answers delays nothing else. Events are folded, recorded and sent on the event loop, in one order for everyone.
+Processes and host, GPUs, the log and the server's port each have a thread of their own, so that a driver that blocks or
+a peer that never answers delays nothing else. Events are folded, recorded and sent on the event loop, in one order for
+everyone.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Watch:
         self._exit_code = exit_code
         self._http: HttpSource | None = None
         self._listeners: list[Listener] = []
-        self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "log", "http")}
+        self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "gpu", "log", "http")}
         self._poked = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
         self._reported: set[str] = set()
@@ -138,6 +139,8 @@ class Watch:
     async def run(self) -> None:
         """Watch until cancelled. A sensor that fails is reported once and tried again; it never ends the watch."""
         tasks = [self._repeat("sample", self._sample_once), self._repeat("log", self._log_once)]
+        if self._sensors is not None:
+            tasks.append(self._repeat("gpu", self._gpu_once))
         if self._sensors is not None and self._sensors.http is not None:
             tasks.append(self._repeat("http", self._http_once))
         try:
@@ -169,6 +172,13 @@ class Watch:
             await asyncio.wait_for(self._poked.wait(), max(0.05, SAMPLE_S - (self._clock() - began)))
         self._poked.clear()
 
+    async def _gpu_once(self) -> None:
+        """In a thread of its own: a driver in trouble can hold a call for a minute."""
+        assert self._sensors is not None
+        began = self._clock()
+        self.emit(await self._in("gpu", self._sensors.gpu.sample, began))
+        await asyncio.sleep(max(0.05, SAMPLE_S - (self._clock() - began)))
+
     def _completed(self, exit_: Exit) -> Exit:
         """With the moment and the status that others than the sensor know."""
         at = self._deaths.at(exit_.pid, exit_.start_time)
@@ -178,12 +188,11 @@ class Watch:
     def _sample(self, now: float) -> list[Event]:
         if self._sensors is None:
             return []
-        gpus = self._sensors.gpu.sample(now)
-        found: list[Event] = [gpus, self._sensors.host.sample(now)]
+        found: list[Event] = [self._sensors.host.sample(now)]
         pids: list[int] = []
         if self._sensors.processes is not None:
             self._sensors.processes.expect(self._expect)
-            processes = self._sensors.processes.sample(now, gpus)
+            processes = self._sensors.processes.sample(now, self.model.gpus)
             found.append(processes)
             found.extend(self._sensors.processes.vanished(now))
             pids = [process.pid for process in processes.processes]

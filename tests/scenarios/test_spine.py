@@ -146,6 +146,18 @@ async def test_a_keeper_that_dies_under_a_client_is_replaced_without_a_word_lost
         await session.kill(force=True)
 
 
+async def test_a_socket_that_was_removed_comes_back() -> None:
+    async with agent() as session:
+        run = await launch(session, "seed")
+        place = file_of(run).socket
+        assert place is not None
+        os.unlink(place)
+    await eventually(lambda: os.path.exists(place))
+    async with agent() as session:
+        await session.attach(run=run.id)
+        await session.kill(force=True)
+
+
 async def test_two_clients_see_the_same_and_only_one_may_kill() -> None:
     async with agent() as first, agent() as second:
         run = await launch(first, "healthy")
@@ -228,6 +240,7 @@ async def test_an_attached_foreign_run_is_only_watched(tmp_path: Path) -> None:
         server = subprocess.Popen(argv, env={**os.environ, **env}, stdout=output, stderr=output, start_new_session=True)
     try:
         async with agent() as session:
+
             async def found() -> bool:
                 return any(item["pid"] == server.pid for item in await session.request("runs"))
 

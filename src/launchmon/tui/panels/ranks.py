@@ -143,7 +143,7 @@ def _others(view: View) -> list[Row]:
             *((f" {kind}×{count}", "busy") for kind, count in process.children.items()),
         )
         for process in sample.processes
-        if process.role != "scheduler"
+        if process.rank is None
     ]
 
 
