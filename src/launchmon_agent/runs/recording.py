@@ -30,7 +30,7 @@ PART_SIZE = 16 << 20
 CAP = 96 << 20
 """Bytes of all closed parts together, beyond which the oldest are thinned."""
 
-SAMPLES = frozenset({"processes", "gpus", "host", "http", "log", "progress"})
+SAMPLES = frozenset({"processes", "gpus", "host", "http", "heartbeat", "ras", "log", "progress"})
 """Kinds of events that describe a moment; the others say that something happened."""
 
 THIN_S = 60.0
