@@ -10,7 +10,7 @@ from launchmon_agent.stacks.model import FrameTable, ReadThread
 
 PACKAGES = "/env/lib/python3.11/site-packages/"
 _FRAME = re.compile(r"(?P<function>.+?) \((?P<file>.+?)(?::(?P<line>\d+))?\)")
-_NATIVE = re.compile(r".*\.so(\.[\d.]+)?$|kernel|system call")
+_NATIVE = re.compile(r".*\.so(\.[\d.]+)?$|kernel|system call|state")
 
 
 def frame(text: str) -> Frame:

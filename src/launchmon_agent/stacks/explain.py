@@ -56,12 +56,15 @@ def explain(frames: Sequence[Frame]) -> Explanation | None:
 
 
 def wait_inside(frames: Sequence[Frame]) -> Explanation | None:
-    """What the innermost frame alone says of a wait. For a process that is at work by :func:`explain`: a loader that
-    sleeps on a lock."""
+    """What the innermost frame alone, or native ones inside it, say of a wait. For a process that is at work by
+    :func:`explain`: a loader that sleeps on a lock."""
     stack = list(frames)
     first = innermost(stack)
+    native = stack[:first]
     for row in rows():
-        if row.explanation.waiting and any(chain.innermost and chain.fits(stack, first) for chain in row.chains):
+        if row.explanation.waiting and any(
+            chain.fits(stack if chain.innermost else native, first) for chain in row.chains
+        ):
             return row.explanation
     return None
 

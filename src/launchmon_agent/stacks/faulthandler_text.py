@@ -18,7 +18,7 @@ _HEADER = re.compile(
 _THREAD = re.compile(
     r"(?:Current thread|Thread) 0x(?P<ident>[0-9a-f]+)(?: \[(?P<name>.*)\])? \(most recent call first\):"
 )
-_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.*)')
+_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.+)')
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from launchmon_agent.stacks.model import main_thread
 from launchmon_agent.stacks.ranges import label
 
 _INDENT = "    "
+_LONGEST_NAME = 100
+_STATES = {"T": "stopped by a signal", "t": "held by a debugger", "D": "in disk sleep"}
 
 
 def text(merged: Merged, *, whole: bool = False, threads: bool = False) -> str:
@@ -24,16 +26,10 @@ def text(merged: Merged, *, whole: bool = False, threads: bool = False) -> str:
     dump = merged.dump
     ranks = sum(stack.rank is not None for stack in dump.stacks)
     lines = [_headline(dump, ranks)]
-    for group in merged.groups:
-        lines += ["", *_group(group, ranks, merged.changes, whole)]
-    for group in merged.others:
-        lines += ["", *_group(group, 0, merged.changes, whole)]
-    if merged.unread:
-        lines += ["", "without stacks"]
-        lines += [f"{_INDENT}{stack.who} ({stack.pid}): {stack.problem or 'no frames'}" for stack in merged.unread]
-    remarks = list(_remarks(dump))
-    if remarks:
-        lines += ["", *remarks]
+    for group in (*merged.groups, *merged.others):
+        lines += ["", *_group(group, ranks if group in merged.groups else 0, dump.stacks, merged.changes, whole)]
+    lines += _remarks("without stacks", merged.unread)
+    lines += _remarks("remarks", [stack for stack in dump.stacks if stack.problem and stack not in merged.unread])
     if threads:
         lines += _threads(other_threads(dump), whole)
     return "\n".join(lines) + "\n"
@@ -49,12 +45,25 @@ def _headline(dump: Stacks, ranks: int) -> str:
     return f"stacks of {' and '.join([what, *others])} at {when}, by {means}{took}{asked}"
 
 
-def _group(group: Group, ranks: int, changes: Sequence[Change], whole: bool) -> Iterator[str]:
+def _group(
+    group: Group, ranks: int, stacks: Sequence[RankStack], changes: Sequence[Change], whole: bool
+) -> Iterator[str]:
     of = f"  {len(group.ranks)} of {ranks}" if ranks > 1 else ""
     common = f"  ({_common(group.shared)})" if group.shared else ""
-    yield f"{group.label}{of}{common}{_moves([change for change in changes if change.who in group.ranks])}"
+    moves = _moves([change for change in changes if change.who in group.ranks])
+    yield f"{group.label}{of}{common}{_states(group, stacks)}{moves}"
     yield from _explanation(group.explanation, group.inside)
     yield from _frames(group.frames if whole else group.shown)
+
+
+def _states(group: Group, stacks: Sequence[RankStack]) -> str:
+    """Those of its processes that cannot run on by themselves."""
+    words: dict[str, list[str]] = {}
+    for stack in stacks:
+        word = _STATES.get(stack.state_before or "")
+        if word and stack.who in group.ranks:
+            words.setdefault(word, []).append(stack.who)
+    return "".join(f"  {label(who)} {word}" for word, who in words.items())
 
 
 def _common(shared: str) -> str:
@@ -91,7 +100,20 @@ def _frames(frames: Sequence[MergedFrame]) -> Iterator[str]:
     for frame in frames:
         at = ",".join(map(str, frame.lines))
         place = f"{frame.file}:{at}" if at and frame.file else frame.file or at
-        yield f"{_INDENT}{frame.function}" + (f" ({place})" if place else "")
+        yield f"{_INDENT}{short_function(frame.function)}" + (f" ({place})" if place else "")
+
+
+def short_function(name: str) -> str:
+    """A name without the arguments of its templates: those of C++ may fill a screen."""
+    if "::" in name:
+        out, depth = [], 0
+        for letter in name:
+            depth += letter == "<"
+            if depth == 0:
+                out.append(letter)
+            depth -= letter == ">" and depth > 0
+        name = "".join(out)
+    return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
 
 
 def _threads(groups: Sequence[ThreadGroup], whole: bool) -> Iterator[str]:
@@ -104,21 +126,22 @@ def _threads(groups: Sequence[ThreadGroup], whole: bool) -> Iterator[str]:
         yield from _frames(group.frames if whole else shown)
 
 
-def _remarks(dump: Stacks) -> Iterator[str]:
-    """What went less than well with processes that have stacks all the same; equal remarks once."""
+def _remarks(heading: str, stacks: Sequence[RankStack]) -> Iterator[str]:
+    """What went less than well with processes; equal remarks once."""
     said: dict[tuple[str, str | None], list[str]] = {}
-    for stack in dump.stacks:
-        if stack.problem and main_thread(stack) is not None:
-            said.setdefault((_general(stack), stack.cure), []).append(stack.who)
+    for stack in stacks:
+        said.setdefault((_general(stack), stack.cure), []).append(stack.who)
+    if said:
+        yield from ("", heading)
     for (problem, cure), who in said.items():
-        yield f"{label(who)}: {problem}"
+        yield f"  {label(who)}: {problem}"
         if cure:
-            yield f"{_INDENT}try: {cure}"
+            yield f"    try: {cure}"
 
 
 def _general(stack: RankStack) -> str:
     """The problem without the number of the process, so that those of several ranks are one."""
-    return (stack.problem or "").replace(f" of process {stack.pid}", "")
+    return (stack.problem or "no frames").replace(f" of process {stack.pid}", "")
 
 
 # ----------------------------------------------------------------------------------------------------------- speedscope

@@ -14,13 +14,25 @@ from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.syscalls import syscall_name
 from launchmon_agent.stacks.model import ReadThread
 
-KERNEL = "kernel"
+KERNEL, SYSTEM_CALL, STATE = "kernel", "system call", "state"
+"""What stands for the file of a frame here."""
+
+_WORDS = {
+    "R": "running",
+    "S": "asleep",
+    "D": "disk-sleep",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "ended",
+    "X": "ended",
+    "I": "asleep",
+}
 _STACK = re.compile(r"^\[<[0-9a-fx]+>\] (?P<function>[^+\s]+)(?:\+\S+)?")
 _ACTIVE = {"R": True, "S": False, "D": False, "I": False}
 
 
 def read(pid: int) -> list[ReadThread]:
-    """Main thread first; empty when the process is gone. A thread's frames are empty where nothing is told of it."""
+    """Main thread first; empty when the process is gone. The outermost frame of each thread is its state."""
     threads = []
     for tid in thread_ids(pid):
         found = proc.stat_of(f"{proc.PROC}/{pid}/task/{tid}")
@@ -28,7 +40,7 @@ def read(pid: int) -> list[ReadThread]:
             continue
         threads.append(
             ReadThread(
-                frames=_frames(f"{proc.PROC}/{pid}/task/{tid}"),
+                frames=(*_frames(f"{proc.PROC}/{pid}/task/{tid}"), _state(found.state)),
                 name=found.comm,
                 os_id=tid,
                 main=tid == pid,
@@ -63,8 +75,12 @@ def _frames(folder: str) -> tuple[Frame, ...]:
     call = syscall_name(number)
     frames = [Frame(name, file=KERNEL, native=True) for name in functions]
     if call is not None:
-        frames.append(Frame(call, file="system call", native=True))
+        frames.append(Frame(call, file=SYSTEM_CALL, native=True))
     return tuple(frames)
+
+
+def _state(letter: str) -> Frame:
+    return Frame(_WORDS.get(letter, letter), file=STATE, native=True)
 
 
 def _kernel_stack(folder: str) -> list[str]:

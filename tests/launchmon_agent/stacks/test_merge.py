@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from launchmon_agent import events
@@ -9,7 +10,7 @@ from launchmon_agent.events import Frame, RankStack, Stacks
 from launchmon_agent.stacks.compare import changes, side_by_side
 from launchmon_agent.stacks.merge import Node, blamed, merge, other_threads
 from launchmon_agent.stacks.model import combine, main_thread
-from launchmon_agent.stacks.render import speedscope, text
+from launchmon_agent.stacks.render import short_function, speedscope, text
 from tests.support.stacks_text import dump, frames, sections
 
 EXAMPLES = sections((Path(__file__).parent / "examples.txt").read_text())
@@ -120,7 +121,7 @@ def test_processes_without_frames_are_named_apart() -> None:
     taken = dump({"TP0": BARRIER})
     merged = merge(Stacks(taken.at, frames=taken.frames, stacks=(*taken.stacks, gone)))
     assert merged.unread == (gone,)
-    assert "TP1 (9): a zombie" in text(merged)
+    assert text(merged).endswith("\nwithout stacks\n  TP1: a zombie\n")
 
 
 def test_the_thread_that_tells_is_chosen() -> None:
@@ -204,6 +205,20 @@ def test_text_says_who_is_where_and_what_it_means() -> None:
     assert any("_run_module_as_main" in line for line in text(merge(before), whole=True).splitlines())
 
 
+def test_names_of_templates_are_shortened() -> None:
+    name = "c10::impl::call<std::vector<long, std::allocator<long> >, false>::run<int>"
+    assert short_function(name) == "c10::impl::call::run"
+    assert short_function("f.<locals>.wrapper") == "f.<locals>.wrapper"
+    assert len(short_function("a::" + "b" * 500)) < 120
+
+
+def test_a_lock_inside_a_loader_is_said() -> None:
+    stack = EXAMPLES["python-lock"] + "\n" + LOADER.partition("\n")[2]
+    (group,) = merge(dump({"TP0": stack})).groups
+    assert group.waiting and group.inside is not None and group.inside.id == "python-lock"
+    assert "  its innermost frame sleeps on a lock of Python\n" in text(merge(dump({"TP0": stack})))
+
+
 def test_text_of_threads_on_request() -> None:
     taken = dump({"TP0": BARRIER}, threads={"TP0": [EXAMPLES["thread-wait"]]})
     assert "TP0  1 other thread: thread-0" in text(merge(taken), threads=True)
@@ -225,7 +240,14 @@ def test_equal_remarks_are_made_once() -> None:
         for stack in taken.stacks
     )
     said = text(merge(Stacks(1.0, frames=taken.frames, stacks=stacks)))
-    assert said.count("TP0-1: the stacks cannot be read: why\n    try: do this") == 1
+    assert said.count("  TP0-1: the stacks cannot be read: why\n    try: do this\n") == 1
+
+
+def test_a_stopped_rank_is_named_as_such() -> None:
+    taken = dump({"TP0": BARRIER, "TP1": BARRIER})
+    stacks = (taken.stacks[0], dataclasses.replace(taken.stacks[1], state_before="T"))
+    said = text(merge(dataclasses.replace(taken, stacks=stacks)))
+    assert "TP0-1  2 of 2  TP1 stopped by a signal\n" in said
 
 
 def test_speedscope_file_has_one_sample_for_each_rank() -> None:
