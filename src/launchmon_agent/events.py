@@ -63,7 +63,9 @@ class Run(Event):
     attempt: int = 1
     parent: str | None = None  # run id of the attempt before
     preparations: tuple[str, ...] = ()  # what was set for a launched run, in words
-    variables: dict[str, str] = field(default_factory=dict)  # of its environment, those that change a timeout
+    variables: dict[str, str] = field(
+        default_factory=dict
+    )  # of its environment, those that explain something; no secrets
     simulated: bool = False
 
     @property

@@ -166,13 +166,13 @@ def _by_stack(model: RunModel, wait: Wait | None) -> ClockRow | None:
     functions = tuple(name.rpartition(".")[2] for name in wait.functions)
     everything = {*functions, *(part for name in wait.functions for part in name.split("."))}
     for row in rows():
-        if row.chains and _fits_device(row, model) and not everything & set(row.unless):
-            if any(_is_within(chain, functions) for chain in row.chains):
-                return row
+        allowed = _fits_device(row, model) and not everything & set(row.unless)
+        if allowed and any(is_within(chain, functions) for chain in row.chains):
+            return row
     return None
 
 
-def _is_within(chain: Sequence[str], functions: Sequence[str]) -> bool:
+def is_within(chain: Sequence[str], functions: Sequence[str]) -> bool:
     """The chain's functions in this order, with any others between."""
     rest = iter(functions)
     return all(any(name == function for function in rest) for name in chain)

@@ -23,6 +23,7 @@ SHOWN = (
     *("nnodes", "node_rank", "host", "port", "device", "load_format", "attention_backend", "quantization"),
     *("disable_cuda_graph", "speculative_algorithm", "disaggregation_mode", "startup_weight_load_mode"),
     *("skip_server_warmup", "tokenizer_worker_num", "dist_init_addr", "watchdog_timeout", "dist_timeout"),
+    "mem_fraction_static",
 )
 """Arguments that travel with the mark, as text. The rest stays in the log."""
 
