@@ -9,9 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,35 +23,14 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory, RunFile
+from tests.support.client import agent, eventually, phases, verdict
 
 SPEED = 8.0
-PATIENCE_S = 60.0
-
-
-@asynccontextmanager
-async def agent() -> AsyncIterator[Session]:
-    session = await Session.open(await LocalPipe.open())
-    try:
-        yield session
-    finally:
-        await session.close()
-
-
-async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
-    """Wait until the condition holds; fail when it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.05)
 
 
 async def launch(session: Session, scenario: str, *flags: str, **more: Any) -> Run:
     argv, env = demo_command(scenario, free_port(), speed=SPEED)
     return await session.launch(argv=[*argv, *flags], env=dict(env), **more)
-
-
-def verdict(session: Session) -> str | None:
-    return session.model.verdict.verdict if session.model.verdict else None
 
 
 def file_of(run: Run) -> RunFile:
@@ -62,10 +39,6 @@ def file_of(run: Run) -> RunFile:
     file = place.read()
     assert file is not None
     return file
-
-
-def phases(session: Session) -> list[tuple[str, str, float, float | None]]:
-    return [(span.phase, span.rank, span.begin, span.end) for span in session.model.phases.spans()]
 
 
 @pytest.fixture

@@ -1,0 +1,39 @@
+"""A client in a test: a session with a real agent over its pipe, and waiting for what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from launchmon.connect.local import LocalPipe
+from launchmon.session import Session
+
+PATIENCE_S = 60.0
+
+
+@asynccontextmanager
+async def agent() -> AsyncIterator[Session]:
+    session = await Session.open(await LocalPipe.open())
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
+    """Wait until the condition holds; fail when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.05)
+
+
+def verdict(session: Session) -> str | None:
+    return session.model.verdict.verdict if session.model.verdict else None
+
+
+def phases(session: Session) -> list[tuple[str, str, float, float | None]]:
+    return [(span.phase, span.rank, span.begin, span.end) for span in session.model.phases.spans()]
