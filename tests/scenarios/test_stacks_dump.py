@@ -190,11 +190,19 @@ def test_a_stopped_rank_is_read_without_touching_it_and_stays_stopped(made: Rank
     assert stack_of(dump, "TP0").means == "py-spy"
 
 
+def test_a_rank_that_sleeps_is_not_paused(made: Ranks) -> None:
+    made.start("TP0", SLEEPER)
+    dump = Dumper(RUN, made.processes).dump()
+    assert stack_of(dump, "TP0").means == "py-spy --nonblocking"
+    assert functions(dump, "TP0") == ["leaf", "middle", "<module>"]
+
+
 def test_a_busy_rank_is_read_in_the_end(made: Ranks) -> None:
     made.start("TP0", SPINNER, spins=True)
     dump = Dumper(RUN, made.processes).dump()
     assert functions(dump, "TP0")[-2:] == ["leaf", "<module>"]
     assert stack_of(dump, "TP0").threads[0].active
+    assert stack_of(dump, "TP0").means == "py-spy"
 
 
 def test_a_zombie_is_said_to_be_one(made: Ranks) -> None:

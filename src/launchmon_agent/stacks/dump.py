@@ -5,12 +5,14 @@ what ``/proc`` tells. What was measured on real servers decides about the way:
 
 * py-spy fails at random on a busy rank (one time in ten plain, six in ten ``--nonblocking``): up to :data:`TRIES`.
 * on a stopped process plain py-spy always fails, and ``--nonblocking`` works.
+* plain py-spy pauses the process for 25 ms and more, ``--nonblocking`` for less than two: one that sleeps is read so.
 * a py-spy that is ended in its work may leave the process stopped: looked for after each, and undone.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -29,7 +31,10 @@ LIMIT_S = 5.0
 
 TRIES = 3
 _SETTLE_S = 0.05
-_MOST_AT_ONCE = 32
+_ASLEEP_S = 0.005
+_AT_ONCE = min(32, max(4, len(os.sched_getaffinity(0))))
+"""Readers at work. More than there are cores would only lengthen the pause of each process."""
+
 _ROLES = (LAUNCHER, DP_CONTROLLER, SCHEDULER, "spawning")
 _numbers = itertools.count(1)
 
@@ -83,7 +88,7 @@ class Dumper:
 
         if not self._processes:
             return Stacks(at, id=_id(at), automatic=automatic, native=native, seconds=0.0)
-        with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(self._processes)), "launchmon-stacks") as pool:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(self._processes)), "launchmon-stacks") as pool:
             found = list(pool.map(read, self._processes))
         node = self._run.node_rank if self._run.nnodes > 1 else None
         stacks = tuple(replace(stack, node=node, threads=tuple(map(table.thread, threads))) for stack, threads in found)
@@ -188,10 +193,14 @@ class _Reader:
         """Raises :class:`pyspy.Failed` with the last failure."""
         still = state in "TtD"  # stopped, traced by another, or asleep where no signal reaches it: cannot be paused
         note = "native frames need a process that can be paused" if still and options.native else None
-        attempts = [replace(options, nonblocking=True)] * TRIES if still else [options] * TRIES
+        unpaused = replace(options, nonblocking=True)
+        attempts = [unpaused] * TRIES if still else [options] * TRIES
+        if not still and not options.native and self._is_asleep():
+            attempts.insert(0, unpaused)
         programs = list(self._programs)
         while True:
             attempt = attempts.pop(0)
+            switches = self._switches()
             try:
                 threads = pyspy.dump(programs[0], self._pid, attempt, max(0.1, self._deadline - time.monotonic()))
             except pyspy.Failed as failed:
@@ -206,8 +215,21 @@ class _Reader:
                 if _is_stopped(self._pid):
                     attempts = [replace(each, nonblocking=True) for each in attempts]
                 continue
+            if attempt.nonblocking and not still and attempts and self._switches() != switches:
+                continue  # it ran meanwhile, so what was read may never have been
             means = "py-spy --nonblocking" if attempt.nonblocking else "py-spy"
             return _Read(threads, means, interpreter.version(self._pid), problem=note)
+
+    def _is_asleep(self) -> bool:
+        """Then it need not be paused: what is read does not change meanwhile."""
+        switches = self._switches()
+        time.sleep(_ASLEEP_S)
+        return self._switches() == switches and "R" not in tasks.states(self._pid)
+
+    def _switches(self) -> int | None:
+        """How often its main thread has gone to sleep or lost the CPU so far."""
+        found = proc.memory(self._pid)
+        return None if found is None else found.context_switches
 
     def _without_ptrace(self, refused: Refused) -> _Read:
         """The launch hook, else what /proc tells; with the reason why there is no more."""
