@@ -144,6 +144,20 @@ def test_errors_of_the_environments_own_come_as_without_it(tmp_path: Path) -> No
     assert say("print('went on')", env)[:2] == say("print('went on')", without(env))[:2]
 
 
+@pytest.mark.parametrize("name", ["python2.7", *(f"python3.{minor}" for minor in range(6, 16))])
+def test_whatever_python_a_server_starts_finds_its_own_sitecustomize(tmp_path: Path, name: str) -> None:
+    program = shutil.which(name)
+    if program is None or subprocess.run([program, "-c", "1"], capture_output=True, check=False).returncode:
+        pytest.skip(f"{name} is not installed")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("mark = 4711\n")
+    env = planted(tmp_path, PYTHONPATH=str(own))
+    code = "import sys, sitecustomize; print(sitecustomize.mark); print(sys.path[1])"
+    done = subprocess.run([program, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"4711\n{own}\n", "")
+
+
 def test_two_hooks_do_not_chase_each_other(tmp_path: Path) -> None:
     """A launch from inside a launched run inherits the outer run's hook."""
     first = planted(tmp_path)

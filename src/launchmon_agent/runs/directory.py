@@ -6,6 +6,8 @@ Layout, below ``$XDG_STATE_HOME/launchmon/runs`` (default ``~/.local/state``), d
         run.json                    what was started and how; written whole and renamed into place
         server.log                  the server's stdout and stderr
         events.jsonl                the recording (:mod:`launchmon_agent.runs.recording`)
+        phases.json                 how long its phases took (:mod:`launchmon_agent.runs.history`)
+        hook/                       the launch hook, and what it is asked for (:mod:`launchmon_agent.stacks.plant`)
         lock                        held by the one writer of the recording
 
 Nothing here holds a lock or a descriptor; reading a directory that another version or a crash left behind never fails.
@@ -171,16 +173,20 @@ def find(run_id: str, root: str | None = None) -> RunDirectory | None:
 
 def runs(root: str | None = None) -> Iterator[tuple[RunDirectory, RunFile]]:
     """All launched runs, newest first. What is no run (a stray file, a half-made directory) is passed over."""
-    root = root or state_root()
+    for path in run_directories(root or state_root()):
+        directory = RunDirectory(path)
+        run = directory.read()
+        if run is not None:
+            yield directory, replace(run, id=directory.id)
+
+
+def run_directories(root: str) -> list[str]:
+    """Paths below ``root`` that are named like runs, newest first. None is looked into."""
     try:
         names = [name for name in os.listdir(root) if _ID.match(name)]
     except OSError:
-        return
-    for name in sorted(names, reverse=True):
-        directory = RunDirectory(os.path.join(root, name))
-        run = directory.read()
-        if run is not None:
-            yield directory, replace(run, id=name)
+        return []
+    return [os.path.join(root, name) for name in sorted(names, reverse=True)]
 
 
 def slug(text: str) -> str:

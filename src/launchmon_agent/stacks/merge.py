@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from launchmon_agent.events import RankStack, Stacks, Thread
 from launchmon_agent.stacks.compare import Change, changes
 from launchmon_agent.stacks.explain import Explanation, explain, wait_inside
-from launchmon_agent.stacks.model import frames_of, main_thread, short_file
+from launchmon_agent.stacks.model import bare, frames_of, main_thread, short_file
 from launchmon_agent.stacks.ranges import label, shared
 from launchmon_agent.stacks.runtime import is_runtime
+
+QUALIFIED_SINCE = 11
+"""The minor version of Python 3 from which code knows its qualified name, and py-spy gives it."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,9 @@ class _Facts:
         self.dump = dump
         self.short = [short_file(frame) for frame in dump.frames]
         keys: dict[tuple[str, str, bool], int] = {}
+        name = bare if _is_mixed(dump) else str
         self.key = [
-            keys.setdefault((frame.function, file, frame.native), len(keys))
+            keys.setdefault((name(frame.function), file, frame.native), len(keys))
             for frame, file in zip(dump.frames, self.short, strict=True)
         ]
         self.runtime = [is_runtime(frame) for frame in dump.frames]
@@ -131,6 +135,16 @@ class _Facts:
         """The keys of these: equal for threads in the same functions."""
         key = self.key
         return tuple([key[at] for at in self.visible(thread)])
+
+
+def _is_mixed(dump: Stacks) -> bool:
+    """Some processes gave qualified names and some bare ones: other Pythons, or other means."""
+    styles = set()
+    for stack in dump.stacks:
+        if stack.threads and stack.means != "proc":
+            minor = (stack.python or "").partition(".")[2]
+            styles.add(stack.means == "faulthandler" or (minor.isdigit() and int(minor) < QUALIFIED_SINCE))
+    return len(styles) > 1
 
 
 class _Branch:

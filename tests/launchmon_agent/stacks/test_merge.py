@@ -96,6 +96,17 @@ def test_packages_in_different_places_are_the_same() -> None:
     assert group.label == "TP0-1"
 
 
+def test_bare_and_qualified_names_are_the_same_where_both_occur() -> None:
+    taken = dump({"TP0": "Group.barrier (own/a.py:1)", "TP1": "barrier (own/a.py:1)", "TP2": "Other.f (own/a.py:1)"})
+    older = dataclasses.replace(taken.stacks[1], python="3.10")
+    hooked = dataclasses.replace(taken.stacks[1], means="faulthandler")
+    for odd in (older, hooked):
+        stacks = (dataclasses.replace(taken.stacks[0], python="3.12"), odd, taken.stacks[2])
+        merged = merge(dataclasses.replace(taken, stacks=stacks))
+        assert [group.label for group in merged.groups] == ["TP2", "TP0-1"]
+    assert len(merge(taken).groups) == 3
+
+
 def test_deep_stacks_do_not_exhaust_the_interpreter() -> None:
     deep = [Frame(f"f{n}", "/own/a.py", n) for n in range(5000)]
     merged = merge(dump({"TP0": deep, "TP1": deep}))

@@ -11,7 +11,7 @@ neither of which the server can notice until somebody asks for a dump:
 A forked child gets both anew; an exec takes the handler away, and the new program comes through here by itself if it
 is a Python. Whatever goes wrong here is silent: the server must start as it would without. The hook leaves ``sys.path``
 as it would be without it, and the import that follows finds the environment's own ``sitecustomize`` or fails as it
-would have failed. Written for any Python 3, with no imports that the interpreter has not made by itself.
+would have failed. Written for any Python that a server may start, with few imports that are not made anyway.
 """
 
 import os
@@ -70,13 +70,14 @@ def arm():
 def hand_over():
     # type: () -> None
     """Import the next module of our own name. It takes our place in ``sys.modules``, as any module may."""
-    here = os.path.dirname(__spec__.origin or "")
+    spec = globals().get("__spec__")  # a Python 2 has none, and no more than one hook
+    here = os.path.dirname(spec.origin) if spec else os.environ.get(HOME)
     others = [entry for entry in sys.path if entry != here]
     if len(others) == len(sys.path):
         return  # found by other means than the path: the next one found would be this one again
     sys.path[:] = others
-    del sys.modules[__name__]
-    __import__(__name__)
+    this = sys.modules.pop(__name__)  # kept: a Python 2 would empty a module that nobody holds
+    __import__(this.__name__)
 
 
 if __name__ == "sitecustomize":
