@@ -32,7 +32,7 @@ LIMIT_S = 5.0
 TRIES = 3
 _SETTLE_S = 0.05
 _ASLEEP_S = 0.005
-_AT_ONCE = min(32, max(4, len(os.sched_getaffinity(0))))
+_AT_ONCE = min(32, max(2, len(os.sched_getaffinity(0))))
 """Readers at work. More than there are cores would only lengthen the pause of each process."""
 
 _ROLES = (LAUNCHER, DP_CONTROLLER, SCHEDULER, "spawning")
@@ -257,7 +257,7 @@ class _Reader:
         for look in range(looks):
             if look:
                 time.sleep(_SETTLE_S)
-            if _is_stopped(self._pid):
+            if "T" in tasks.states(self._pid):  # not t: that is somebody else's debugger, which has come meanwhile
                 handle = Handle.open(self._pid, self._process.start_time)
                 if handle is None:
                     return False

@@ -95,6 +95,14 @@ class Merged:
     unread: tuple[RankStack, ...]  # processes without any frame; their problem says why
     changes: tuple[Change, ...] = field(default=())  # against the dumps before, of every process
 
+    @property
+    def without_python(self) -> tuple[RankStack, ...]:
+        """Processes of which nothing, or the kernel's view alone, was to be had; their problem says why.
+
+        That such a one is unchanged between dumps says little: many waits look alike to the kernel.
+        """
+        return tuple(stack for stack in self.dump.stacks if stack.means in (None, "proc"))
+
 
 def merge(dump: Stacks, previous: Sequence[Stacks] = (), *, fold: bool = True) -> Merged:
     """``previous``: earlier dumps of the same run, oldest first. ``fold``: leave runtime frames out of the tree."""
