@@ -25,6 +25,7 @@ from launchmon_agent.events import (
     Processes,
     Progress,
     Run,
+    Stacks,
     Verdict,
 )
 from launchmon_agent.sglang.phases import PhaseBoard
@@ -37,6 +38,10 @@ KEPT = 500
 """Errors, exits, kernel messages and notices kept, oldest out first; the first error is never dropped."""
 
 _E = TypeVar("_E", bound=Event)
+
+
+STACKS_KEPT = 20
+"""Dumps kept, oldest out first."""
 
 
 class RunModel:
@@ -55,6 +60,7 @@ class RunModel:
         self.kernel: list[Kernel] = []
         self.notices: list[Notice] = []
         self.actions: dict[str, list[Action]] = {}
+        self.stacks: list[Stacks] = []  # dumps, newest last
         self.phases = PhaseBoard()
         self.now = 0.0  # the target's time of the newest event that was observed, not read from the log
         self.began_observing: float | None = None
@@ -105,6 +111,8 @@ class RunModel:
                 self.actions.setdefault(event.id, []).append(event)
             case Verdict():
                 self.verdict = event
+            case Stacks():
+                _append(self.stacks, event, most=STACKS_KEPT)
 
     def _fold_gpus(self, event: Gpus) -> None:
         self.gpus = event
@@ -181,6 +189,11 @@ class RunModel:
             [*rows.values(), *missing], key=lambda row: (order.get(row.rank or "", len(order)), row.rank or "")
         )
 
+    def progress(self, phase: str) -> Progress | None:
+        """The newest refresh of a bar of this phase, of whichever rank."""
+        bars = [bar for (_, shown), bar in self._progress.items() if shown == phase]
+        return max(bars, key=lambda bar: bar.at, default=None)
+
     def gpu_history(self, index: int) -> Sequence[float | None]:
         """Utilisation of one GPU over the last samples, oldest first, percent."""
         return tuple(self._gpu_history.get(index, ()))
@@ -214,6 +227,7 @@ class RunModel:
         yield from self.exits
         yield from self.kernel
         yield from self.notices
+        yield from self.stacks
         for steps in self.actions.values():
             yield from steps
         for sample in (self.host, self.gpus, self.processes, self.http, self.verdict):
@@ -221,7 +235,7 @@ class RunModel:
                 yield sample
 
 
-def _append(kept: list[_E], event: _E, keep_first: int = 0) -> None:
+def _append(kept: list[_E], event: _E, keep_first: int = 0, most: int = KEPT) -> None:
     kept.append(event)
-    if len(kept) > KEPT:
+    if len(kept) > most:
         del kept[keep_first]

@@ -18,8 +18,23 @@ from typing import Any, Protocol, TypeVar
 from launchmon_agent import events
 from launchmon_agent.deaths import Deaths
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Exit, Gpus, Host, Http, Log, Mark, Notice, Processes, Progress, Run
-from launchmon_agent.judge.verdict import judge
+from launchmon_agent.events import (
+    Event,
+    Exit,
+    Gpus,
+    Host,
+    Http,
+    Log,
+    Mark,
+    Notice,
+    Process,
+    Processes,
+    Progress,
+    Run,
+    Stacks,
+)
+from launchmon_agent.judge.verdict import judge, stall
+from launchmon_agent.judge.window import EvidenceWindow
 from launchmon_agent.model import RunModel
 from launchmon_agent.sglang.ranks import expected_ranks
 from launchmon_agent.sglang.run import run_from_args
@@ -31,6 +46,9 @@ LOG_BUSY_S = 0.1
 LOG_QUIET_S = 0.25
 QUIET_AFTER_S = 5.0
 RETRY_S = 5.0
+STALL_DUMPS = 3
+STALL_DUMP_EVERY_S = 5.0
+"""When a stall begins, so many dumps are taken: frames that do not move tell a dead-lock from slow work."""
 
 REPLACEABLE = (Gpus, Processes, Host, Http, Log, Progress)
 """Kinds of which only the newest counts: dropped for a listener who does not keep up."""
@@ -73,6 +91,10 @@ class LogSource(Protocol):
     def close(self) -> None: ...
 
 
+class StackSource(Protocol):
+    def dump(self, native: bool = False, locals_of: str | None = None, automatic: bool = False) -> Stacks: ...
+
+
 @dataclasses.dataclass
 class Sensors:
     gpu: GpuSource
@@ -80,6 +102,7 @@ class Sensors:
     kernel: KernelSource
     processes: ProcessSource | None = None
     http: Callable[[Run, Callable[[int], bool]], HttpSource] | None = None  # made anew when more of the run is known
+    stacks: Callable[[Run, Sequence[Process]], StackSource] | None = None  # for one dump
 
 
 class Watch:
@@ -95,15 +118,20 @@ class Watch:
         exit_code: Callable[[int], int | None] = lambda _pid: None,
     ) -> None:
         self.model = RunModel()
+        self.evidence = EvidenceWindow()
         self._sensors = sensors
         self._log = log
         self._clock = clock
         self._exit_code = exit_code
         self._http: HttpSource | None = None
         self._listeners: list[Listener] = []
-        self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "gpu", "log", "http")}
+        self._threads = {
+            name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "gpu", "log", "http", "stacks")
+        }
         self._poked = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
+        self._stalled = False
+        self._stall_dumps: asyncio.Task[None] | None = None
         self._reported: set[str] = set()
         self._expect = tuple(expected_ranks(run))
         self.emit(run)
@@ -126,6 +154,7 @@ class Watch:
     def emit(self, event: Event) -> None:
         """Fold an event and pass it on. To be called on the event loop only."""
         self.model.fold(event)
+        self.evidence.fold(event)
         line = events.encode(event)
         for listener in tuple(self._listeners):
             listener(event, line)
@@ -240,10 +269,27 @@ class Watch:
         return sample is not None and any(process.pid == pid for process in sample.processes)
 
     def _judge(self) -> None:
-        verdict = judge(self.model, self._clock())
+        verdict = judge(self.model, self.evidence, self._clock())
         known = self.model.verdict
         if known is None or dataclasses.replace(known, at=verdict.at) != verdict:
             self.emit(verdict)
+        self._dump_when_stalled()
+
+    def _dump_when_stalled(self) -> None:
+        """The evidence of a stall is kept before anyone asks. Once for each stall."""
+        stalled = stall(self.model, self.evidence, self._clock())
+        if stalled and not self._stalled and self._sensors is not None and self._sensors.stacks is not None:
+            self._stall_dumps = asyncio.create_task(self._dump_repeatedly())
+        self._stalled = stalled
+
+    async def _dump_repeatedly(self) -> None:
+        for number in range(STALL_DUMPS):
+            if number:
+                await asyncio.sleep(STALL_DUMP_EVERY_S)
+            if not self._stalled:
+                return
+            with contextlib.suppress(Refused):
+                await self.dump(automatic=True)
 
     # ------------------------------------------------------------------------------------------------------- questions
 
@@ -254,6 +300,16 @@ class Watch:
     async def search(self, what: dict[str, Any]) -> Any:
         """The next line that matches. Raises :class:`Refused`."""
         return await self._in("log", lambda: self._log_or_refuse().search(**what))
+
+    async def dump(self, native: bool = False, locals_of: str | None = None, automatic: bool = False) -> Stacks:
+        """The stacks of all ranks, as an event for everyone. Raises :class:`Refused` where there is nothing to read."""
+        run, sample = self.model.run, self.model.processes
+        if run is None or sample is None or not sample.processes or self._sensors is None or not self._sensors.stacks:
+            raise Refused("there are no stacks to read", "no process of this run is alive")
+        dumper = self._sensors.stacks(run, sample.processes)
+        stacks = await self._in("stacks", lambda: dumper.dump(native, locals_of, automatic))
+        self.emit(stacks)
+        return stacks
 
     def _log_or_refuse(self) -> LogSource:
         if self._log is None:
@@ -271,5 +327,7 @@ class Watch:
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
         self._deaths.close()
+        if self._stall_dumps is not None:
+            self._stall_dumps.cancel()
         if self._log is not None:
             self._log.close()

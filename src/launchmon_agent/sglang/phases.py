@@ -241,6 +241,11 @@ class PhaseBoard:
             return self._launcher.current
         return track.current
 
+    def is_up(self, rank: str) -> bool:
+        """Whether a rank's part of the launch is over: it turns in its event loop and waits for requests."""
+        track = self._ranks.get(rank)
+        return track is not None and track.done_at is not None and not track.dead
+
     def run_phase(self) -> str:
         """The phase of the run: that of its slowest living rank, or the launcher's where no rank is before it."""
         if self._launcher_is_past("http"):
