@@ -12,7 +12,7 @@ from typing import Any
 from launchmon.connect import Pipe
 from launchmon_agent import events, wire
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed, Run
+from launchmon_agent.events import Event, Malformed, Run, Stacks
 from launchmon_agent.log.window import Line, Window
 from launchmon_agent.model import RunModel
 from launchmon_agent.wire import Hello, Reply, Request
@@ -76,6 +76,14 @@ class Session:
     def target(self) -> str:
         return self._pipe.target
 
+    @property
+    def log_is_read(self) -> bool:
+        """The log was read to its end: what it tells of the past is in the model. True where there is no log."""
+        log = self.model.log
+        if log is None:
+            return self.model.run is not None and self.model.run.log is None
+        return log.scanned >= log.size
+
     def age(self) -> float:
         """Seconds since the agent was last heard, by the client's clock."""
         return max(0.0, self._clock() - self._heard_at)
@@ -121,6 +129,11 @@ class Session:
             if value["offset"] is not None or value["next"] is None:
                 return None if value["offset"] is None else Hit(value["offset"])
             start = value["next"]
+
+    async def dump(self, native: bool = False, locals_of: str | None = None) -> Stacks:
+        """The stacks of all ranks now; the dump is in the model too. Raises :class:`Refused`."""
+        name = await self.request("dump", native=native, locals_of=locals_of)
+        return next(dump for dump in reversed(self.model.stacks) if dump.id == name)
 
     async def kill_plan(self) -> list[Victim]:
         """The processes that a kill would end now."""

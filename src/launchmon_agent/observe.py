@@ -27,6 +27,8 @@ from launchmon_agent.sensors.kernel import KernelSensor
 from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.sglang.command import parse
 from launchmon_agent.sglang.run import run_of_command
+from launchmon_agent.stacks.dump import Dumper
+from launchmon_agent.stacks.plant import home_of
 from launchmon_agent.watch import Sensors, Watch
 
 SIMULATED_GPUS = "LAUNCHMON_SIMULATED_GPUS"
@@ -47,7 +49,7 @@ def launched_run(
             if event.kind in ("exit", "kernel", "action", "gpus", "host"):
                 watch.emit(event)
         return watch
-    return Watch(run, _sensors(run, session=run.pid), log, exit_code=exit_code)
+    return Watch(run, _sensors(run, session=run.pid, hook=home_of(directory.path)), log, exit_code=exit_code)
 
 
 def foreign_run(found: Found, args: dict[str, Any]) -> Watch:
@@ -134,7 +136,8 @@ def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
     )
 
 
-def _sensors(run: Run, session: int | None) -> Sensors:
+def _sensors(run: Run, session: int | None, hook: str | None = None) -> Sensors:
+    """``hook``: where the launch hook of a launched run lies."""
     assert run.pid is not None and run.start_time is not None
     environ = proc.environ(run.pid) or {}
     paths = {"shm": "/dev/shm"}  # noqa: S108 - looked at, not written
@@ -146,6 +149,7 @@ def _sensors(run: Run, session: int | None) -> Sensors:
         kernel=KernelSensor(since=run.start_time),
         processes=ProcessSensor(run.pid, run.start_time, session=session),
         http=_http_sensor,
+        stacks=lambda now_known, processes: Dumper(now_known, processes, hook=hook),
     )
 
 

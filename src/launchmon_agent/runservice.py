@@ -14,7 +14,7 @@ from launchmon_agent.runs.kill import Killer, KillResult
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import Request
 
-OPERATIONS = frozenset({"window", "search", "kill-plan", "kill"})
+OPERATIONS = frozenset({"window", "search", "dump", "kill-plan", "kill"})
 
 
 class RunService:
@@ -33,6 +33,9 @@ class RunService:
                 return await self.watch.window(request.args)
             case "search":
                 return await self.watch.search(request.args)
+            case "dump":
+                dump = await self.watch.dump(bool(request.args.get("native")), request.args.get("locals_of"))
+                return dump.id
             case "kill-plan":
                 return await asyncio.to_thread(lambda: self._killer().plan())
             case "kill":

@@ -7,7 +7,7 @@ import sys
 import click
 
 from launchmon import __version__
-from launchmon.cli import attach, demo, diagnose, kill, launch, runs
+from launchmon.cli import attach, demo, diagnose, dump, kill, launch, runs, wait
 from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, complain
 from launchmon_agent.errors import Refused
 
@@ -40,7 +40,16 @@ def root(context: click.Context) -> None:
         attach.pick_and_attach()
 
 
-for verb in (launch.command, attach.command, diagnose.command, kill.command, runs.command, demo.command):
+for verb in (
+    launch.command,
+    attach.command,
+    diagnose.command,
+    wait.command,
+    dump.command,
+    kill.command,
+    runs.command,
+    demo.command,
+):
     root.add_command(verb)
 
 

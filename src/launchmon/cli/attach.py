@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import chosen, open_session, say_how_to_return, selectors
+from launchmon.alert import VerdictCommand
+from launchmon.cli.common import chosen, on_verdict, open_session, run_async, say_how_to_return, selectors
 from launchmon.cli.runs import list_runs
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -17,17 +18,24 @@ from launchmon_agent.errors import Refused
 @click.command("attach")
 @selectors
 @click.option("--read-only", is_flag=True, help="Refuse every key that would change something.")
-def command(read_only: bool, **which: Any) -> None:
+@on_verdict
+def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     """Watch a run that is going on. Without a selector: the only one found, or a list to pick from.
 
     Nothing about the run is changed. RUN is the id or name of a run that launchmon launched.
     """
     from launchmon.tui.app import run_app
 
-    say_how_to_return(run_app(opener(chosen(**which), read_only)).session)
+    wanted = chosen(**which)
+    if not wanted and sum(item["state"] == "running" for item in run_async(list_runs())) > 1:
+        pick_and_attach()
+        return
+    say_how_to_return(run_app(opener(wanted, read_only, on_verdict)).session)
 
 
-def opener(which: dict[str, Any], read_only: bool = False) -> Callable[[], Awaitable[Session]]:
+def opener(
+    which: dict[str, Any], read_only: bool = False, on_verdict: str | None = None
+) -> Callable[[], Awaitable[Session]]:
     """How the app opens its session: attach first, so that a refusal is a line on stderr and no screen."""
 
     async def opened() -> Session:
@@ -37,6 +45,8 @@ def opener(which: dict[str, Any], read_only: bool = False) -> Callable[[], Await
         except Refused:
             await session.close()
             raise
+        if on_verdict is not None:
+            VerdictCommand(session, on_verdict)
         return session
 
     return opened

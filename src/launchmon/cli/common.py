@@ -47,6 +47,15 @@ def selectors(function: F) -> F:
     return function
 
 
+def on_verdict(function: F) -> F:
+    """The option that alerts somebody who is not looking."""
+    return click.option(
+        "--on-verdict",
+        metavar="COMMAND",
+        help="Run COMMAND by the shell whenever the verdict changes; $LAUNCHMON_VERDICT and $LAUNCHMON_SUMMARY say it.",
+    )(function)
+
+
 def chosen(
     run: str | None, pid: int | None, port: int | None, tmux: str | None, log: str | None, log_command: str | None
 ) -> dict[str, Any]:

@@ -38,8 +38,6 @@ async def _look(which: dict[str, Any], seconds: float) -> dict[str, Any]:
     async with session(read_only=True) as opened:
         await opened.attach(**which)
         await asyncio.sleep(seconds)
-        while opened.link.state == "live" and opened.model.log is not None:
-            if opened.model.log.scanned >= opened.model.log.size:
-                break  # the phases of a long log are complete
+        while opened.link.state == "live" and not opened.log_is_read:
             await asyncio.sleep(0.2)
         return diagnosis(opened.model, opened.hello, opened.target)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import open_session, run_async, say_how_to_return, session
+from launchmon.alert import VerdictCommand
+from launchmon.cli.common import on_verdict, open_session, run_async, say_how_to_return, session
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
@@ -28,6 +29,7 @@ PREPARATIONS = ("path", "environ", "unbuffered", "nccl-ras", "hook")
 @click.option("--no-hook", is_flag=True, help="Short for --without hook.")
 @click.option("--detach", is_flag=True, help="Start, print the run's id and come back.")
 @click.option("--json", "as_json", is_flag=True, help="With --detach: print the run as a JSON object.")
+@on_verdict
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND…")
 def command(
     name: str | None,
@@ -36,6 +38,7 @@ def command(
     no_hook: bool,
     detach: bool,
     as_json: bool,
+    on_verdict: str | None,
     argv: tuple[str, ...],
 ) -> None:
     """Start an SGLang server and watch it. It goes on when launchmon, or the connection, ends.
@@ -65,6 +68,8 @@ def command(
         except Refused:
             await session.close()
             raise
+        if on_verdict is not None:
+            VerdictCommand(session, on_verdict)
         return session
 
     say_how_to_return(run_app(opened).session)

@@ -98,6 +98,7 @@ class Follower:
         self._scanned = content.floor
         self._old_end = content.floor  # bytes before this were there when we came
         self._grown_at: float | None = None
+        self._last: tuple[int, tuple[LastLine, ...]] | None = None
 
     def _attach(self, now: float) -> None:
         """The first poll: all that is there already is from an unknown time before."""
@@ -147,9 +148,15 @@ class Follower:
             generation=self.log.generation,
             launch_offset=self._scanner.launch_offset,
             grown_at=self._grown_at,
-            last=self._scanner.last_lines(),
+            last=self._last_lines(),
             error=self.log.problem or self.source_problem,
         )
+
+    def _last_lines(self) -> tuple[LastLine, ...]:
+        """Made anew only after more was scanned: making them is the dearest part of a poll that finds nothing."""
+        if self._last is None or self._last[0] != self._scanned:
+            self._last = (self._scanned, self._scanner.last_lines())
+        return self._last[1]
 
     def _differs(self, state: Log) -> bool:
         return self._told is None or _timeless(state) != _timeless(self._told)

@@ -1,0 +1,86 @@
+"""``launchmon wait``: come back when it is decided how a launch goes. For scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import click
+
+from launchmon.alert import VerdictCommand
+from launchmon.cli.common import EXIT_NO_SUCH_RUN, chosen, complain, on_verdict, run_async, selectors, session
+from launchmon.diagnosis import diagnosis
+from launchmon.text import diagnosis_text
+from launchmon_agent.errors import Refused
+
+READY, STUCK, CRASHED, TIMED_OUT = 0, 3, 4, 5
+
+OUTCOMES = {
+    "ready": READY,
+    "serving": READY,
+    "deadlock-silent": STUCK,
+    "deadlock-spinning": STUCK,
+    "deadlock-divergent": STUCK,
+    "rank-missing": STUCK,
+    "waiting-lock": STUCK,
+    "hung-serving": STUCK,
+    "crashed": CRASHED,
+    "stopped": CRASHED,
+}
+"""Verdicts that decide → exit status. With low confidence none of the stuck ones does: it may still move."""
+
+
+@click.command("wait")
+@selectors
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds. Default: never.")
+@on_verdict
+@click.option("--json", "as_json", is_flag=True, help="At the end print what diagnose --json prints.")
+def command(timeout: float | None, on_verdict: str | None, as_json: bool, **which: Any) -> None:
+    """Wait until a launch is ready, stuck or has crashed, and say so by the exit status.
+
+    \b
+    0  ready
+    3  stuck: it will not get ready without help
+    4  crashed or stopped
+    5  timed out
+    6  no such run
+    """
+    status, found = run_async(_wait(chosen(**which), timeout, on_verdict))
+    if found is not None:
+        click.echo(json.dumps(found, indent=2) if as_json else diagnosis_text(found))
+    sys.exit(status)
+
+
+async def _wait(
+    which: dict[str, Any], timeout: float | None, on_verdict: str | None
+) -> tuple[int, dict[str, Any] | None]:
+    async with session(read_only=True) as opened:
+        try:
+            await opened.attach(**which)
+        except Refused as refused:
+            complain(refused)
+            return EXIT_NO_SUCH_RUN, None
+        if on_verdict is not None:
+            VerdictCommand(opened, on_verdict)
+        changed = asyncio.Event()
+        opened.subscribe(changed.set)
+
+        async def decided() -> int:
+            while True:
+                verdict = opened.model.verdict
+                if verdict is not None and opened.log_is_read:
+                    status = OUTCOMES.get(verdict.verdict)
+                    if status is not None and not (status == STUCK and verdict.confidence == "low"):
+                        return status
+                if opened.link.state != "live":
+                    raise Refused("the agent is gone", opened.link.message, "launchmon wait …")
+                changed.clear()
+                await changed.wait()
+
+        try:
+            status = await asyncio.wait_for(decided(), timeout)
+        except asyncio.TimeoutError:
+            status = TIMED_OUT
+        return status, diagnosis(opened.model, opened.hello, opened.target)
