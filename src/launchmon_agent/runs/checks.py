@@ -101,7 +101,7 @@ def check_directory(cwd: str) -> None:
 def check_model(command: Command, cwd: str) -> None:
     """A model that can only be a local path must exist."""
     model = command.model
-    if not model or not _runs_here(command) or _REMOTE.match(model) or not _looks_local(model):
+    if not model or not runs_here(command) or _REMOTE.match(model) or not _looks_local(model):
         return
     if os.path.exists(os.path.join(cwd, model)):
         return
@@ -122,7 +122,7 @@ def check_model(command: Command, cwd: str) -> None:
 
 def check_port(command: Command) -> None:
     """The server's port must be free: SGLang finds out only after the load, and may then say it is ready."""
-    if command.port is None or not _runs_here(command) or _can_bind(command.host, command.port):
+    if command.port is None or not runs_here(command) or _can_bind(command.host, command.port):
         return
     owner = proc.port_owner(os.getpid(), command.port)
     if owner is None:
@@ -140,7 +140,7 @@ def check_port(command: Command) -> None:
 
 def check_sglang(command: Command, interpreter: str | None, cwd: str, env: Mapping[str, str]) -> None:
     """The interpreter of ``python -m sglang.…`` must be able to find the package. 20–50 ms, without importing it."""
-    if command.entry != "module" or command.simulated or interpreter is None or not _runs_here(command):
+    if command.entry != "module" or command.simulated or interpreter is None or not runs_here(command):
         return
     try:
         done = subprocess.run(
@@ -168,17 +168,17 @@ def check_sglang(command: Command, interpreter: str | None, cwd: str, env: Mappi
         raise Refused(f"{interpreter} does not work", last[0] if last else f"it ended with {done.returncode}")
 
 
+def runs_here(command: Command) -> bool:
+    """Whether files and ports of this machine are the server's: not behind ``docker run``, ``srun`` or ``ssh``."""
+    return not command.wrapper or os.path.basename(command.wrapper[0]) in _LOCAL_WRAPPERS
+
+
 def describe(pid: int, longest: int = 120) -> str:
     """A process's command for a person, without secrets: ``python -m sglang.launch_server --port 30000``."""
     words = proc.cmdline(pid)
     row = proc.stat(pid)
     text = " ".join(redact_argv(words)) if words else f"[{row.comm}]" if row else "gone"
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _runs_here(command: Command) -> bool:
-    """Whether files and ports of this machine are the server's: not behind ``docker run``, ``srun`` or ``ssh``."""
-    return not command.wrapper or os.path.basename(command.wrapper[0]) in _LOCAL_WRAPPERS
 
 
 def _can_bind(host: str, port: int) -> bool:
