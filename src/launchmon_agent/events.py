@@ -258,6 +258,17 @@ class Ras(Event):
 
 
 @dataclass(frozen=True)
+class Expected(Event):
+    """How long phases took in earlier runs on this target: same model, release and sizes, newest twelve."""
+
+    kind: ClassVar[str] = "expected"
+    runs: int = 0  # that it is taken from
+    warm: bool | None = None  # the model's files were read since the machine started, as in those runs
+    usual: dict[str, float] = field(default_factory=dict)  # phase → median, seconds
+    longest: dict[str, float] = field(default_factory=dict)  # phase → seconds
+
+
+@dataclass(frozen=True)
 class Kernel(Event):
     """A kernel message that names hardware trouble or one of our processes."""
 
@@ -486,6 +497,7 @@ KINDS: dict[str, type[Event]] = {
         Http,
         Heartbeat,
         Ras,
+        Expected,
         Kernel,
         Exit,
         Mark,
