@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from launchmon_agent.events import Next
 from launchmon_agent.judge.clocks import is_within
 from launchmon_agent.judge.tables import TableError, lines, sections, words
+from launchmon_agent.judge.topology import nvlink
 from launchmon_agent.model import RunModel
 from launchmon_agent.sglang.table import cause_of
 from launchmon_agent.sglang.versions import Versions
@@ -88,7 +89,6 @@ def context_of(
     *,
     functions: Iterable[Sequence[str]] = (),
     lock: str | None = None,
-    nvlink: bool | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Context:
     """The circumstances as far as a model tells them. ``variables``: more of the environment than the run event has."""
@@ -110,7 +110,7 @@ def context_of(
         variables={**({} if run is None else run.variables), **(variables or {})},
         ranks_here=1 if run is None else run.ranks_here,
         nnodes=1 if run is None else run.nnodes,
-        nvlink=nvlink,
+        nvlink=nvlink(model.gpus),
         lock=lock,
         deepgemm=bool(model.marks("deepgemm")),
     )

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from launchmon_agent.events import LogError, Mark, Run
+from launchmon_agent.events import Gpu, Gpus, LogError, Mark, Run
 from launchmon_agent.judge.remedies import (
     CONDITIONS,
     DOES,
@@ -244,9 +244,10 @@ def test_circumstances_come_from_the_model() -> None:
     model.fold(
         LogError(2.0, id="scheduler_exception", severity="fatal", rank="TP1", text="t", detail="CUDA out of memory.")
     )
+    model.fold(Gpus(3.0, gpus=(Gpu(0, name="NVIDIA H200"),)))
     found = context_of(model, functions=[["a", "b"]], lock="/l", variables={"B": "2"})
     assert (found.version, found.ranks_here, found.nnodes, found.fraction) == ("0.5.23", 4, 2, 0.87)
-    assert found.errors == {"scheduler_exception", "cuda_oom"}
+    assert found.errors == {"scheduler_exception", "cuda_oom"} and found.nvlink is True
     assert (found.functions, found.lock, found.variables) == ((("a", "b"),), "/l", {"A": "1", "B": "2"})
 
 
