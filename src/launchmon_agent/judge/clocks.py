@@ -65,7 +65,8 @@ class ClockRow:
     source: str
 
     def seconds(self, args: Mapping[str, str], variables: Mapping[str, str], version: str | None) -> float | None:
-        """What it is set to. ``args``: flag → value. None: off, or not known which default holds."""
+        """What it is set to. ``args``: flag → value. None: it is off. Of a release that is not known, as the newest has
+        it."""
         for given in (args.get(self.flag, ""), variables.get(self.env, "")):
             value = _positive(given)
             if value is not None:

@@ -59,7 +59,7 @@ def _stale_locks(start: Start) -> Iterator[Finding]:
             "stale-lock",
             WARNING,
             f"A build is locked by nobody: {lock.path}, {span(lock.age_s)} old",
-            "the rank that needs that build waits for it for ever",
+            "the rank that needs that build waits for ever, unless another machine that shares the directory builds it",
             f"rm {lock.path}",
         )
 

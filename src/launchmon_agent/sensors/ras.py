@@ -44,7 +44,7 @@ _LIMIT = 16 * 1024 * 1024
 
 
 class RasSensor:
-    """One run's NCCL. :meth:`sample` may block for ten seconds: call it from a thread of its own."""
+    """One run's NCCL. :meth:`sample` may block for a dozen seconds: call it from a thread of its own."""
 
     def __init__(
         self,
