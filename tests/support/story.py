@@ -30,9 +30,11 @@ from launchmon_agent.events import (
     Http,
     Kernel,
     Log,
+    LogError,
     Mark,
     Process,
     Processes,
+    Progress,
     RankStack,
     Run,
     Stacks,
@@ -105,6 +107,27 @@ class Played:
 
     def at(self, second: float) -> Verdict:
         return next(verdict for at, verdict in self.verdicts if at >= second)
+
+    def watched_from(self, second: float) -> Played:
+        """As someone sees it who attaches then: the log from its beginning, everything else from then on."""
+        model, window = RunModel(), EvidenceWindow()
+        late = Played([], [], model)
+        from_log = (Run, Mark, Progress, LogError)
+        pending = [event for event in self.events if event.at - T0 >= second or isinstance(event, from_log)]
+        for event in pending:
+            if event.at - T0 < second:
+                model.fold(event)
+                window.fold(event)
+        rest = [event for event in pending if event.at - T0 >= second]
+        for at, _ in self.verdicts:
+            if at < second:
+                continue
+            while rest and rest[0].at - T0 <= at:
+                event = rest.pop(0)
+                model.fold(event)
+                window.fold(event)
+            late.verdicts.append((at, judge(model, window, T0 + at)))
+        return late
 
     @property
     def last(self) -> Verdict:
@@ -222,6 +245,10 @@ class Story:
             yield Exit(T0 + at, gone["pid"], T0 + gone.get("begin", 0.0), role, tag, code)
 
         return self.do(at, change)
+
+    def forget(self, name: str) -> None:
+        """It is gone, and nobody saw it end."""
+        self._processes.pop(name)
 
     def kernel(self, at: float, what: str, text: str, pid: int | None = None) -> Story:
         return self.do(at, lambda: [Kernel(T0 + at, what, text, pid)])

@@ -36,10 +36,11 @@ class Mover:
     who: str  # a rank, "GPU 3", "log", "host"
     quiet_s: float | None  # since it last moved, at least; None: missing
     value: str  # as it is now
+    seen: bool = True  # it was seen to move at all: who has just begun to watch has seen nothing yet
 
     @property
     def moves(self) -> bool:
-        return self.quiet_s is not None and self.quiet_s < STALL_S
+        return self.seen and self.quiet_s is not None and self.quiet_s < STALL_S
 
 
 class Scene:
@@ -123,19 +124,21 @@ class Scene:
         for index, gpu in sorted(self.gpus.items()):
             name = f"GPU {index}"
             yield self._gauge("gpu-memory", name, gpu.memory, words.size)
-            yield Mover("gpu", name, gpu.work_quiet_s(self.now, FRESH_S), _gpu_words(gpu))
+            worked = gpu.worked_at is not None or gpu.spin_since is not None
+            yield Mover("gpu", name, gpu.work_quiet_s(self.now, FRESH_S), _gpu_words(gpu), worked)
         if self.phase in HOST_COUNTS:
             yield self._gauge("host-disk", "host", self.window.disk, words.rate)
             yield self._gauge("host-net", "host", self.window.net, words.rate)
         if self.collectives_quiet_s is not None:
-            yield Mover("collectives", "NCCL", self.collectives_quiet_s, "launch counts")
+            yield Mover("collectives", "NCCL", self.collectives_quiet_s, "launch counts", self._collectives_moved)
 
     def _ago(self) -> str:
         return f"{words.span(self.log_quiet_s or 0.0)} ago"
 
     def _of_rank(self, rank: str, track: ProcessTrack) -> Iterator[Mover]:
         if self.phase not in SERVER_PHASES or (self.batch_seen and rank != LAUNCHER):
-            yield Mover("cpu", rank, self._cpu_quiet_s(track), _percent(track.cpu.value))
+            seen = track.cpu.moved_at is not None
+            yield Mover("cpu", rank, self._cpu_quiet_s(track), _percent(track.cpu.value), seen)
         else:
             yield self._gauge("cpu", rank, track.below_cpu, _percent)
         yield self._gauge("read", rank, track.read, words.rate)
@@ -150,7 +153,8 @@ class Scene:
     def _gauge(self, what: str, who: str, gauge: Gauge, say: object) -> Mover:
         assert callable(say)
         quiet = gauge.quiet_s(self.now)
-        return Mover(what, who, quiet, "" if quiet is None or gauge.value is None else str(say(gauge.value)))
+        value = "" if quiet is None or gauge.value is None else str(say(gauge.value))
+        return Mover(what, who, quiet, value, gauge.moved_at is not None)
 
     def _cpu_quiet_s(self, track: ProcessTrack) -> float | None:
         """A rank that waits in NCCL spins with its GPU: its CPU time is no move then."""
@@ -184,6 +188,11 @@ class Scene:
             if before.communicators != after.communicators:
                 moved = after.at
         return max(0.0, self.now - moved)
+
+    @property
+    def _collectives_moved(self) -> bool:
+        answers = [ras for ras in self.window.ras if ras.error is None and ras.communicators]
+        return any(before.communicators != after.communicators for before, after in itertools.pairwise(answers))
 
     # ---------------------------------------------------------------------------------------------------- what is quiet
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from launchmon_agent.events import Verdict
 from launchmon_agent.judge.rules import ended, serving, starting, stuck, waiting, working
 from launchmon_agent.judge.scene import STALL_S, Scene
+from launchmon_agent.judge.surroundings import complete
 from launchmon_agent.judge.window import EvidenceWindow
 from launchmon_agent.model import RunModel
 
@@ -44,7 +45,7 @@ def judge(model: RunModel, window: EvidenceWindow, now: float) -> Verdict:
     for rule in RULES:
         verdict = rule(scene)
         if verdict is not None:
-            return verdict
+            return complete(scene, verdict)
     return Verdict(
         now,
         verdict="unknown",

@@ -14,6 +14,7 @@ from launchmon_agent.events import (
     LAUNCHER,
     Beat,
     Event,
+    Expected,
     Gpus,
     Heartbeat,
     Host,
@@ -62,6 +63,7 @@ class EvidenceWindow:
         self.net = Rate(HOST_FLOOR, HOST_SURE)
         self.oom_kills = Counter(0.001, 0.001)  # of the control group
         self.host: Host | None = None
+        self.expected: Expected | None = None  # what earlier runs took
         self.spoken_at: float | None = None  # the last log line that says something, or refresh of a bar
         self.bar_moved_at: float | None = None
         self.mark_at: float | None = None
@@ -125,6 +127,8 @@ class EvidenceWindow:
             case Ras():
                 if not (self.ras and event.answered is not None and self.ras[-1].answered == event.answered):
                     self.ras.append(event)
+            case Expected():
+                self.expected = event
             case Stacks():
                 self.dumps.append(event)
 

@@ -155,7 +155,7 @@ def _busy(scene: Scene, track: ProcessTrack) -> bool:
     if gpu is not None and gpu.spin_since is not None and scene.now - gpu.spin_since >= STALL_S:
         return False
     quiet = track.cpu.quiet_s(scene.now)
-    return quiet is not None and quiet < STALL_S
+    return track.cpu.moved_at is not None and quiet is not None and quiet < STALL_S
 
 
 def _idle_ranks(scene: Scene) -> tuple[str, ...]:

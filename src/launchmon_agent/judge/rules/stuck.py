@@ -321,6 +321,10 @@ def unknown(scene: Scene) -> Verdict | None:
         return None
     if scene.phase in ("start", "spawn"):
         kind = "an import, a name look-up or the hub does not come back"
+    elif scene.phase in UNCLEAR and scene.spinning:
+        kind = (
+            "the GPUs are busy at idle power, with a kernel that uses little of them or while they wait for each other"
+        )
     elif scene.phase in UNCLEAR:
         kind = "the file system does not answer, or the ranks wait for each other"
     else:

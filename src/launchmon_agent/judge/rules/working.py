@@ -16,6 +16,8 @@ READS_FLOOR = 1024 * 1024
 
 NETWORK_FILESYSTEMS = ("nfs", "ceph", "fuse", "lustre", "gpfs", "beegfs", "cifs", "smb3", "9p", "glusterfs", "s3fs")
 
+JUST_NOW_S = 3.0
+
 BUILDS = ("deep-gemm-compile", "building", "triton-compile", "inductor")
 """Explanations of stacks (stacks/frames.table) of a rank that compiles, also where no child shows it."""
 
@@ -24,10 +26,10 @@ def compiling(scene: Scene) -> Verdict | None:
     """Compilers run below a rank, any of them: what the others wait for in a collective is that one."""
     found: dict[str, dict[str, int]] = {}
     for rank, track in scene.window.ranks.items():
-        if track.compiled_at is not None and scene.now - track.compiled_at <= 3.0:
+        if track.compiled_at is not None and scene.now - track.compiled_at <= JUST_NOW_S:
             found[rank] = track.compilers
     launcher = scene.launcher
-    if launcher is not None and launcher.compiled_at is not None and scene.now - launcher.compiled_at <= 3.0:
+    if launcher is not None and launcher.compiled_at is not None and scene.now - launcher.compiled_at <= JUST_NOW_S:
         found["launcher"] = launcher.compilers
     if found:
         return _compilers(scene, found)
@@ -173,7 +175,7 @@ def _reading_words(scene: Scene, readers: Sequence[str], total: float, moves: li
         text = f"{who} {verb} {what}{how}{so_far}{_bar_words(bar)}{_eta(bar)}."
     if not late:
         return text
-    waiting = [rank for rank in scene.alive if rank not in readers]
+    waiting = [rank for rank in scene.outstanding if rank not in readers]
     return f"{text} {words.who(ranks_words(scene, waiting))} {words.verb(waiting, 'waits', 'wait')} for it."
 
 
@@ -189,9 +191,18 @@ _KIND_WORDS = {
 
 
 def _others_are_past(scene: Scene, ranks: Sequence[str]) -> bool:
-    others = [rank for rank in scene.alive if rank not in ranks]
+    others = [rank for rank in scene.outstanding if rank not in ranks]
     farthest = max(map(scene.place_of, ranks), default=0)
     return bool(others) and all(scene.place_of(rank) > farthest for rank in others)
+
+
+_COMPILES = "a kernel that is compiled inside its process"
+_ALONE = {
+    "dist-init": "it sets up its GPU, or a child of it tests the paths between the GPUs",
+    "weights": "its weights are prepared",
+    "kv-pool": "it allocates or pins memory",
+}
+"""What a rank that works alone most likely does."""
 
 
 def computing(scene: Scene) -> Verdict | None:
@@ -199,7 +210,7 @@ def computing(scene: Scene) -> Verdict | None:
     if (scene.log_quiet_s or 0.0) < STALL_S or scene.phase in ("start", "spawn", "http"):
         return None
     cpu = scene.who_moves("cpu")
-    gpu = scene.moving("gpu", "gpu-memory")
+    gpu = [mover for mover in scene.moving("gpu", "gpu-memory") if (mover.quiet_s or 0.0) <= JUST_NOW_S]
     other = scene.moving("memory", "write", "collectives", "faults", "read")
     if not cpu and not gpu and not other:
         return None
@@ -207,13 +218,14 @@ def computing(scene: Scene) -> Verdict | None:
         return None
     waiting = tuple(rank for rank in scene.outstanding if rank not in cpu)
     if cpu and waiting and not gpu:
+        most_likely = _ALONE.get(scene.phase, _COMPILES)
         summary = (
             f"{words.names(cpu)} {words.verb(cpu, 'works', 'work')} in {scene.phase} ({_cpu_words(scene, cpu)}) and "
-            f"{ranks_words(scene, waiting)} {words.verb(waiting, 'waits', 'wait')}: a kernel that is compiled inside "
-            "its process, or weights that are prepared."
+            f"{ranks_words(scene, waiting)} {words.verb(waiting, 'waits', 'wait')}: {most_likely}."
         )
     elif gpu:
-        summary = f"The GPUs work in {scene.phase}: {gpu[0].who} {gpu[0].value}."
+        busiest = max(gpu, key=lambda mover: mover.what == "gpu")
+        summary = f"The GPUs work in {scene.phase}: {busiest.who} {busiest.value}."
     elif cpu:
         summary = f"The ranks work in {scene.phase}: {_cpu_words(scene, cpu)}."
     else:
@@ -272,7 +284,8 @@ def _cpu_words(scene: Scene, ranks: Sequence[str]) -> str:
     values = [track.cpu.value for track in tracks if track.cpu.value is not None]
     if not values:
         return "its CPU works"
-    return f"CPU {min(values):.0f} %" if len(values) == 1 else f"CPU {min(values):.0f} to {max(values):.0f} %"
+    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    return f"CPU {low} %" if low == high else f"CPU {low} to {high} %"
 
 
 def _cpu_evidence(scene: Scene, ranks: Sequence[str]) -> list[Evidence]:

@@ -1,0 +1,104 @@
+"""What belongs to a verdict whatever rule gave it: usual times, the clock that ends the wait, remedies. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from launchmon_agent.events import Evidence, Next, Verdict
+from launchmon_agent.judge import words
+from launchmon_agent.judge.baselines import expectation
+from launchmon_agent.judge.clocks import Wait, clocks
+from launchmon_agent.judge.memory_sentence import memory_sentence
+from launchmon_agent.judge.remedies import context_of, remedies
+from launchmon_agent.judge.scene import Scene
+
+UNFINISHED = frozenset(
+    ("reading", "downloading", "compiling", "computing", "waiting-peer", "waiting-lock", "rank-missing", "one-behind")
+) | frozenset(("deadlock-silent", "deadlock-spinning", "deadlock-divergent", "http-wait", "hung-serving", "unknown"))
+"""Kinds that a timeout somewhere may end."""
+
+CURABLE = UNFINISHED - {"reading", "downloading", "compiling", "computing", "unknown"} | {"crashed"}
+"""Kinds for which something can be changed. What works needs patience, which its rule says."""
+
+MOST_NEXT = 6
+
+
+def complete(scene: Scene, verdict: Verdict) -> Verdict:
+    """The verdict with what surrounds it."""
+    evidence = verdict.evidence
+    if verdict.verdict in UNFINISHED:
+        evidence = (*evidence, *_usual(scene), *_clock(scene, verdict), *_memory(scene))
+    steps = verdict.next
+    if verdict.verdict in CURABLE:
+        steps = _merged(_remedies(scene, verdict), steps)
+    if evidence == verdict.evidence and steps == verdict.next:
+        return verdict
+    return dataclasses.replace(verdict, evidence=evidence, next=steps)
+
+
+def _usual(scene: Scene) -> list[Evidence]:
+    """How long this phase takes otherwise."""
+    begins = [span.begin for span in scene.model.phases.spans() if span.rail_phase == scene.phase and span.end is None]
+    usual = expectation(scene.phase, scene.window.expected)
+    if usual is None or not begins:
+        return []
+    return [Evidence(scene.phase, f"for {words.span(scene.now - min(begins))} ({usual.words})")]
+
+
+def _clock(scene: Scene, verdict: Verdict) -> list[Evidence]:
+    """The next clock to end."""
+    wait = None
+    functions = _functions(scene)
+    if functions:
+        wait = Wait(functions[-1], scene.now - scene.quiet_s)
+    work_since = scene.window.requests_moved_at if verdict.verdict == "hung-serving" else scene.window.batch_at
+    running = clocks(scene.model, scene.now, wait=wait, work_since=work_since)
+    if not running:
+        return []
+    clock = running[0]
+    when = words.span(clock.ends_in_s)
+    if clock.latest_s - clock.ends_in_s >= 1.0:
+        when += f" to {words.span(clock.latest_s)}"
+    return [Evidence("ends by itself", f"{clock.name} in {when}: {clock.effect}")]
+
+
+def _memory(scene: Scene) -> list[Evidence]:
+    sample = scene.model.processes
+    sentence = None if sample is None else memory_sentence(sample.processes, scene.host)
+    return [] if sentence is None else [Evidence("memory", sentence)]
+
+
+def _functions(scene: Scene) -> list[tuple[str, ...]]:
+    """Of each group of ranks; the largest, whose wait a clock may end, last."""
+    if scene.stacks is None:
+        return []
+    groups = sorted(scene.stacks.groups, key=lambda group: len(group.ranks))
+    return [tuple(frame.function for frame in group.shown) for group in groups]
+
+
+def _remedies(scene: Scene, verdict: Verdict) -> tuple[Next, ...]:
+    marks = [mark.values["lock"] for mark in scene.model.marks("jit") if mark.values.get("lock")]
+    context = context_of(scene.model, functions=_functions(scene), lock=marks[-1] if marks else None)
+    return remedies(verdict.verdict, context)
+
+
+def _merged(first: Sequence[Next], then: Sequence[Next]) -> tuple[Next, ...]:
+    """Steps that are done at once come before changes; no flag is offered twice."""
+    at_once = [step for step in then if step.do in ("run", "dump", "kill", "wait")]
+    offered = {part.split("=")[0].split(" ")[0] for step in first for part in step.change}
+    rest = [
+        step
+        for step in then
+        if step.do == "relaunch" and not any(part.split("=")[0] in offered for part in step.change)
+    ]
+    changes = {step.change for step in at_once}
+    relaunches = [step for step in first if step.change not in changes or not step.change]
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    out = []
+    for step in (*at_once, *relaunches, *rest):
+        key = (step.do, step.change)
+        if key not in seen or (not step.change and step.do == "relaunch"):
+            seen.add(key)
+            out.append(step)
+    return tuple(out[:MOST_NEXT])
