@@ -26,7 +26,10 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes
 from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
+from launchmon_agent.preflight.finding import Finding
+from launchmon_agent.preflight.look import look
 from launchmon_agent.runs.directory import ProcessId, RunDirectory, create
+from launchmon_agent.runs.history import write_phases
 from launchmon_agent.runs.launch import prepare, start
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
 from launchmon_agent.runs.sockets import socket_directory, socket_path
@@ -93,6 +96,7 @@ class Keeper:
         self._known_offset = -1
         self._past: list[Exit] = []
         self._while_watched = False
+        self._findings: tuple[Finding, ...] = ()
         self._recording = Recording(directory, self._troubles.append)
         self._socket = socket_path(directory.id, socket_directory())
         self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
@@ -106,6 +110,10 @@ class Keeper:
             cwd=request.get("cwd"),
             without=request.get("without") or (),
         )
+        findings = look(plan)
+        hopeless = [finding for finding in findings if finding.severity == "error"]
+        if hopeless and not request.get("anyway"):
+            raise Refused(hopeless[0].what, hopeless[0].why, hopeless[0].try_ or "launchmon launch --anyway -- …")
         directory = create(
             plan.argv,
             name=request.get("name"),
@@ -120,6 +128,7 @@ class Keeper:
         except Refused:
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
+        keeper._findings = findings
         keeper._while_watched = bool(request.get("while_watched"))
         directory.update(server=server, keeper=keeper._id, socket=keeper._socket)
         return keeper
@@ -146,6 +155,10 @@ class Keeper:
         for event in self._past:
             self._watch.emit(event)
         self._watch.listen(self._record, caught_up=not self._past)
+        for finding in self._findings:
+            said = [finding.what, finding.why, f"try: {finding.try_}" if finding.try_ else ""]
+            text = f"{finding.severity}: {'; '.join(part for part in said if part)}"
+            self._watch.emit(Notice(time.time(), source="preflight", text=text))
         self._service = RunService(self._watch, lambda: observe.killer(self._watch.model))
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
@@ -238,6 +251,8 @@ class Keeper:
     # ------------------------------------------------------------------------------------------------------- recording
 
     def _record(self, event: Event, _line: bytes) -> None:
+        if isinstance(event, Exit) or (isinstance(event, Mark) and event.id == "ready"):
+            write_phases(self.directory, self._watch.model, event.at)
         if isinstance(event, (Mark, LogError)) and event.offset <= self._known_offset:
             return
         if event.kind in SAMPLES and not self._is_due(event):

@@ -13,7 +13,9 @@ from launchmon_agent.events import (
     Action,
     Event,
     Exit,
+    Expected,
     Gpus,
+    Heartbeat,
     Host,
     Http,
     Kernel,
@@ -24,6 +26,7 @@ from launchmon_agent.events import (
     Process,
     Processes,
     Progress,
+    Ras,
     Run,
     Stacks,
     Verdict,
@@ -54,6 +57,9 @@ class RunModel:
         self.host: Host | None = None
         self.http: Http | None = None
         self.log: Log | None = None
+        self.heartbeat: Heartbeat | None = None
+        self.ras: Ras | None = None
+        self.expected: Expected | None = None
         self.verdict: Verdict | None = None
         self.exits: list[Exit] = []
         self.errors: list[LogError] = []
@@ -111,6 +117,12 @@ class RunModel:
                 self.actions.setdefault(event.id, []).append(event)
             case Verdict():
                 self.verdict = event
+            case Heartbeat():
+                self.heartbeat = event
+            case Ras():
+                self.ras = event
+            case Expected():
+                self.expected = event
             case Stacks():
                 _append(self.stacks, event, most=STACKS_KEPT)
 
@@ -230,7 +242,17 @@ class RunModel:
         yield from self.stacks
         for steps in self.actions.values():
             yield from steps
-        for sample in (self.host, self.gpus, self.processes, self.http, self.verdict):
+        latest = (
+            self.expected,
+            self.host,
+            self.gpus,
+            self.processes,
+            self.http,
+            self.heartbeat,
+            self.ras,
+            self.verdict,
+        )
+        for sample in latest:
             if sample is not None:
                 yield sample
 

@@ -10,6 +10,8 @@ from typing import Any
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Notice, Run
+from launchmon_agent.installed import sglang_version
+from launchmon_agent.judge.variables import telling
 from launchmon_agent.log.engine import LogEngine
 from launchmon_agent.log.marks import MarkScanner
 from launchmon_agent.log.owner import owner_of
@@ -17,14 +19,17 @@ from launchmon_agent.log.sources import CommandSource, FileSource, Source
 from launchmon_agent.log.tmux import TmuxSource
 from launchmon_agent.model import RunModel
 from launchmon_agent.runs.directory import RunDirectory, RunFile
+from launchmon_agent.runs.history import expected
 from launchmon_agent.runs.kill import Killer
 from launchmon_agent.runs.recording import read_events
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.gpu import GpuSensor
+from launchmon_agent.sensors.heartbeat import HeartbeatSensor
 from launchmon_agent.sensors.host import HostSensor
 from launchmon_agent.sensors.http import HttpSensor
 from launchmon_agent.sensors.kernel import KernelSensor
 from launchmon_agent.sensors.processes import ProcessSensor
+from launchmon_agent.sensors.ras import RasSensor
 from launchmon_agent.sglang.command import parse
 from launchmon_agent.sglang.run import run_of_command
 from launchmon_agent.stacks.dump import Dumper
@@ -49,7 +54,7 @@ def launched_run(
             if event.kind in ("exit", "kernel", "action", "gpus", "host"):
                 watch.emit(event)
         return watch
-    return Watch(run, _sensors(run, session=run.pid, hook=home_of(directory.path)), log, exit_code=exit_code)
+    return Watch(run, _sensors(run, session=run.pid, directory=directory.path), log, exit_code=exit_code)
 
 
 def foreign_run(found: Found, args: dict[str, Any]) -> Watch:
@@ -64,6 +69,7 @@ def foreign_run(found: Found, args: dict[str, Any]) -> Watch:
         start_time=found.start_time,
         cwd=found.cwd,
         engine_version=found.engine_version,
+        variables=telling(proc.environ(found.pid) or {}),
         log=source.name if source else None,
         log_source=source.kind if source else "none",
     )
@@ -117,6 +123,7 @@ def gpu_memory_held(model: RunModel, pids: Collection[int]) -> str | None:
 
 def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
     server = file.server
+    environ = (proc.environ(server.pid) if server else None) or {}
     return run_of_command(
         parse(file.argv),
         time.time(),
@@ -125,6 +132,8 @@ def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
         start_time=server.start_time if server else None,
         cwd=file.cwd,
         interpreter=file.interpreter,
+        engine_version=sglang_version(server.pid) if server else None,
+        variables=telling(environ),
         launched=True,
         name=file.name,
         series=file.series,
@@ -136,10 +145,11 @@ def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
     )
 
 
-def _sensors(run: Run, session: int | None, hook: str | None = None) -> Sensors:
-    """``hook``: where the launch hook of a launched run lies."""
+def _sensors(run: Run, session: int | None, directory: str | None = None) -> Sensors:
+    """``directory``: of a launched run."""
     assert run.pid is not None and run.start_time is not None
     environ = proc.environ(run.pid) or {}
+    hook = home_of(directory) if directory else None
     paths = {"shm": "/dev/shm"}  # noqa: S108 - looked at, not written
     if run.model is not None and os.path.exists(os.path.join(run.cwd or "/", run.model)):
         paths["model"] = os.path.join(run.cwd or "/", run.model)
@@ -149,6 +159,9 @@ def _sensors(run: Run, session: int | None, hook: str | None = None) -> Sensors:
         kernel=KernelSensor(since=run.start_time),
         processes=ProcessSensor(run.pid, run.start_time, session=session),
         http=_http_sensor,
+        heartbeat=HeartbeatSensor(),
+        ras=RasSensor(run.pid),
+        expected=lambda model, now: expected(model, now, besides=directory),
         stacks=lambda now_known, processes: Dumper(now_known, processes, hook=hook),
     )
 

@@ -22,6 +22,7 @@ from launchmon_agent.events import (
     Event,
     Exit,
     Gpus,
+    Heartbeat,
     Host,
     Http,
     Log,
@@ -30,6 +31,7 @@ from launchmon_agent.events import (
     Process,
     Processes,
     Progress,
+    Ras,
     Run,
     Stacks,
 )
@@ -50,7 +52,7 @@ STALL_DUMPS = 3
 STALL_DUMP_EVERY_S = 5.0
 """When a stall begins, so many dumps are taken: frames that do not move tell a dead-lock from slow work."""
 
-REPLACEABLE = (Gpus, Processes, Host, Http, Log, Progress)
+REPLACEABLE = (Gpus, Processes, Host, Http, Heartbeat, Ras, Log, Progress)
 """Kinds of which only the newest counts: dropped for a listener who does not keep up."""
 
 
@@ -91,6 +93,14 @@ class LogSource(Protocol):
     def close(self) -> None: ...
 
 
+class HeartbeatSource(Protocol):
+    def sample(self, now: float, processes: Sequence[Process]) -> Heartbeat: ...
+
+
+class RasSource(Protocol):
+    def sample(self, now: float, processes: Sequence[Process], *, outstanding: bool) -> Ras | None: ...
+
+
 class StackSource(Protocol):
     def dump(self, native: bool = False, locals_of: str | None = None, automatic: bool = False) -> Stacks: ...
 
@@ -103,6 +113,9 @@ class Sensors:
     processes: ProcessSource | None = None
     http: Callable[[Run, Callable[[int], bool]], HttpSource] | None = None  # made anew when more of the run is known
     stacks: Callable[[Run, Sequence[Process]], StackSource] | None = None  # for one dump
+    heartbeat: HeartbeatSource | None = None
+    ras: RasSource | None = None
+    expected: Callable[[RunModel, float], Event | None] | None = None  # what earlier runs of the kind took
 
 
 class Watch:
@@ -135,6 +148,7 @@ class Watch:
         self._reported: set[str] = set()
         self._expect = tuple(expected_ranks(run))
         self.emit(run)
+        self._recall()
 
     # ------------------------------------------------------------------------------------------------------- listening
 
@@ -170,6 +184,7 @@ class Watch:
         tasks = [self._repeat("sample", self._sample_once), self._repeat("log", self._log_once)]
         if self._sensors is not None:
             tasks.append(self._repeat("gpu", self._gpu_once))
+            tasks.append(self._repeat("ras", self._ras_once))
         if self._sensors is not None and self._sensors.http is not None:
             tasks.append(self._repeat("http", self._http_once))
         try:
@@ -208,6 +223,22 @@ class Watch:
         self.emit(await self._in("gpu", self._sensors.gpu.sample, began))
         await asyncio.sleep(max(0.05, SAMPLE_S - (self._clock() - began)))
 
+    async def _ras_once(self) -> None:
+        """NCCL answers late when a process is stopped, which is when its answer counts: a thread of its own."""
+        sample = self.model.processes
+        if self._sensors is None or self._sensors.ras is None or sample is None:
+            await asyncio.sleep(SAMPLE_S)
+            return
+        ras, outstanding = self._sensors.ras, self.model.phases.run_phase() != "ready" or self._requests_wait()
+        answer = await self._in("ras", lambda: ras.sample(self._clock(), sample.processes, outstanding=outstanding))
+        if answer is not None and answer != self.model.ras:
+            self.emit(answer)
+        await asyncio.sleep(SAMPLE_S)
+
+    def _requests_wait(self) -> bool:
+        beats = self.model.heartbeat.beats if self.model.heartbeat else ()
+        return any(beat.running or beat.waiting for beat in beats)
+
     def _completed(self, exit_: Exit) -> Exit:
         """With the moment and the status that others than the sensor know."""
         at = self._deaths.at(exit_.pid, exit_.start_time)
@@ -225,6 +256,8 @@ class Watch:
             found.append(processes)
             found.extend(self._sensors.processes.vanished(now))
             pids = [process.pid for process in processes.processes]
+            if self._sensors.heartbeat is not None:
+                found.append(self._sensors.heartbeat.sample(now, processes.processes))
         found.extend(self._sensors.kernel.poll(now, pids))
         return found
 
@@ -253,6 +286,14 @@ class Watch:
         self.emit(dataclasses.replace(run, at=self._clock()))
         self._expect = tuple(expected_ranks(run))
         self._http = None
+        self._recall()
+
+    def _recall(self) -> None:
+        """What earlier runs like this one took, once it is known what this one is."""
+        if self._sensors is not None and self._sensors.expected is not None:
+            known = self._sensors.expected(self.model, self._clock())
+            if known is not None:
+                self.emit(known)
 
     async def _http_once(self) -> None:
         assert self._sensors is not None and self._sensors.http is not None and self.model.run is not None

@@ -56,7 +56,7 @@ for verb in (
 def main() -> None:
     """Entry point. Ends with 1 when something was refused, 2 for wrong usage, 130 when interrupted."""
     try:
-        root(standalone_mode=False)
+        root(prog_name="launchmon", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:

@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from launchmon.alert import VerdictCommand
-from launchmon.cli.common import chosen, on_verdict, open_session, run_async, say_how_to_return, selectors
+from launchmon.cli.common import (
+    chosen,
+    need_terminal,
+    on_verdict,
+    open_session,
+    run_async,
+    say_how_to_return,
+    selectors,
+)
 from launchmon.cli.runs import list_runs
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -26,6 +34,7 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     """
     from launchmon.tui.app import run_app
 
+    need_terminal("launchmon diagnose")
     wanted = chosen(**which)
     if not wanted and sum(item["state"] == "running" for item in run_async(list_runs())) > 1:
         pick_and_attach()
@@ -56,6 +65,8 @@ def pick_and_attach() -> None:
     """The home screen: runs found here; Enter watches one."""
     from launchmon.tui.app import run_app
     from launchmon.tui.protocol import Found
+
+    need_terminal("launchmon runs")
 
     async def pick() -> list[Found]:
         return [

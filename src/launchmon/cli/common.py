@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -62,6 +63,12 @@ def chosen(
     """Selectors as the agent's ``attach`` takes them; those not given are left out."""
     given = {"run": run, "pid": pid, "port": port, "tmux": tmux, "log": log, "log_command": log_command}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def need_terminal(instead: str) -> None:
+    """Raises :class:`Refused` where there is no terminal to draw on. ``instead``: the verb for scripts."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("there is no terminal to draw on", "stdin or stdout is a file or a pipe", instead)
 
 
 def say_how_to_return(left: SessionLike | None) -> None:

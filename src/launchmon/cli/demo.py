@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from launchmon.cli.common import open_session, run_async, session
+from launchmon.cli.common import need_terminal, open_session, run_async, session
 from launchmon.demo.scenarios import demo_command, free_port, scenarios
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -32,6 +32,7 @@ def command(scenario: str, list_them: bool, detach: bool) -> None:
     if detach:
         click.echo(run_async(_start(scenario)).id)
         return
+    need_terminal("launchmon demo --detach")
     from launchmon.tui.app import run_app
 
     run_app(lambda: _opened(scenario), kill_on_exit=True)

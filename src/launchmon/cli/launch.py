@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from launchmon.alert import VerdictCommand
-from launchmon.cli.common import on_verdict, open_session, run_async, say_how_to_return, session
+from launchmon.cli.common import need_terminal, on_verdict, open_session, run_async, say_how_to_return, session
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
@@ -27,6 +27,7 @@ PREPARATIONS = ("path", "environ", "unbuffered", "nccl-ras", "hook")
     help="Leave one preparation of the launch out. Repeatable; the start of every run lists them.",
 )
 @click.option("--no-hook", is_flag=True, help="Short for --without hook.")
+@click.option("--anyway", is_flag=True, help="Start even where it is known that it cannot work.")
 @click.option("--detach", is_flag=True, help="Start, print the run's id and come back.")
 @click.option("--json", "as_json", is_flag=True, help="With --detach: print the run as a JSON object.")
 @on_verdict
@@ -36,6 +37,7 @@ def command(
     changes: tuple[str, ...],
     without: tuple[str, ...],
     no_hook: bool,
+    anyway: bool,
     detach: bool,
     as_json: bool,
     on_verdict: str | None,
@@ -52,6 +54,7 @@ def command(
         "env": _pairs(changes),
         "name": name,
         "without": [*without, *(["hook"] if no_hook else [])],
+        "anyway": anyway,
     }
     if detach:
         run = run_async(_start(plan))
@@ -59,6 +62,7 @@ def command(
             click.echo(f"prepared: {preparation}", err=True)
         click.echo(json.dumps({"id": run.id, "pid": run.pid, "log": run.log}) if as_json else run.id)
         return
+    need_terminal("launchmon launch --detach -- …")
     from launchmon.tui.app import run_app
 
     async def opened() -> Session:
@@ -87,4 +91,7 @@ def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
 
 async def _start(plan: dict[str, Any]) -> Run:
     async with session() as opened:
-        return await opened.launch(**plan)
+        run = await opened.launch(**plan)
+        for notice in opened.model.notices:
+            click.echo(f"{notice.source}: {notice.text}", err=True)
+        return run
