@@ -191,7 +191,12 @@ class Story:
 
     def rank(self, name: str, at: float, **fields: Any) -> Story:
         """Fields of :class:`Process`; ``read_bps``, ``tree_cpu_percent``, ``children`` … ``faults_ps`` per second."""
-        return self.do(at, lambda: self._processes.setdefault(name, {}).update(fields))
+
+        def change() -> None:
+            if name in self._processes or "pid" in fields:  # what has ended stays ended
+                self._processes.setdefault(name, {}).update(fields)
+
+        return self.do(at, change)
 
     def all(self, at: float, **fields: Any) -> Story:
         for name in self.ranks:

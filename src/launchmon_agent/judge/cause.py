@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from launchmon_agent.events import LAUNCHER, Exit, Kernel, LogError
 from launchmon_agent.model import RunModel
 from launchmon_agent.sglang.ranks import expected_ranks
+from launchmon_agent.sglang.table import cause_of
 
 RANK_ROLES = ("scheduler", "dp-controller", "detokenizer", "spawning")
 
@@ -53,6 +54,9 @@ def first_cause(model: RunModel) -> Cause | None:
         return Cause(gone.rank or gone.role, exit=gone)
     if error is not None:
         return Cause(_blamed_by(model, error), error=error)
+    gave_up = _gave_up_waiting(model)
+    if gave_up is not None and (gone is None or gone.role not in RANK_ROLES):
+        return gave_up
     if gone is not None:
         return Cause(gone.rank or gone.role, exit=gone)
     return None
@@ -64,6 +68,20 @@ def first_gone(model: RunModel) -> Exit | None:
     if len(exits) > 1 and exits[0].at == exits[1].at:
         return None
     return exits[0] if exits else None
+
+
+def _gave_up_waiting(model: RunModel) -> Cause | None:
+    """A rank failed because others were late with their weights: those are to blame, if they can be named."""
+    for error in model.errors:
+        cause = cause_of(error.detail or error.text)
+        if error.severity != "consequence" or cause is None or cause.id != "peers_not_loaded":
+            continue
+        loaded = {
+            span.rank for span in model.phases.spans() if span.phase == "weights" and span.end and not span.failed
+        }
+        late = [rank for rank in model.phases.ranks() if rank not in loaded and rank != error.rank]
+        return Cause(late[0] if len(late) == 1 else error.rank, error=error)
+    return None
 
 
 def _came_first(model: RunModel, gone: Exit, error: LogError | None) -> bool:

@@ -84,21 +84,20 @@ def _remedies(scene: Scene, verdict: Verdict) -> tuple[Next, ...]:
 
 
 def _merged(first: Sequence[Next], then: Sequence[Next]) -> tuple[Next, ...]:
-    """Steps that are done at once come before changes; no flag is offered twice."""
-    at_once = [step for step in then if step.do in ("run", "dump", "kill", "wait")]
-    offered = {part.split("=")[0].split(" ")[0] for step in first for part in step.change}
-    rest = [
-        step
-        for step in then
-        if step.do == "relaunch" and not any(part.split("=")[0] in offered for part in step.change)
-    ]
-    changes = {step.change for step in at_once}
-    relaunches = [step for step in first if step.change not in changes or not step.change]
-    seen: set[tuple[str, tuple[str, ...]]] = set()
-    out = []
-    for step in (*at_once, *relaunches, *rest):
-        key = (step.do, step.change)
-        if key not in seen or (not step.change and step.do == "relaunch"):
-            seen.add(key)
-            out.append(step)
-    return tuple(out[:MOST_NEXT])
+    """What is to be done at once, then the changes of ``first``, then of ``then`` what those do not offer already."""
+    offered = {_name(part) for step in first for part in step.change}
+    at_once = [step for step in then if step.do != "relaunch"]
+    more = []
+    for step in then:
+        change = tuple(part for part in step.change if _name(part) not in offered)
+        if step.do == "relaunch" and (change or not step.change):
+            more.append(dataclasses.replace(step, change=change))
+    out: dict[tuple[str, tuple[str, ...], str], Next] = {}
+    for step in (*at_once, *first, *more):
+        out.setdefault((step.do, step.change, "" if step.change or step.do != "relaunch" else step.why), step)
+    return tuple(out.values())[:MOST_NEXT]
+
+
+def _name(part: str) -> str:
+    """Of a flag or variable, without its value."""
+    return part.split("=")[0].split(" ")[0]

@@ -115,7 +115,9 @@ def crashed(scene: Scene, cause: Cause) -> Verdict:
         summary = _kernel_words(cause, who, phase)
         evidence.append(Evidence("kernel", cause.kernel.text))
     elif cause.error is not None:
-        summary = f"{who} failed in {phase}: {cause.error.detail or cause.error.text}"
+        victim = cause.error.severity == "consequence"
+        failed = f"{words.who(cause.error.rank)} gave up" if victim else f"{who} failed"
+        summary = f"{failed} in {phase}: {cause.error.detail or cause.error.text}"
     elif cause.exit is not None:
         summary = f"{who} ended in {phase} without an error of its own in the log: {exit_words(cause.exit)}."
     else:
