@@ -16,7 +16,8 @@ class Action:
     help: str
     """A sentence, for the help screen and the palette."""
     scope: str
-    """Where it works: app (everywhere), run (the main screen), panel (a focused panel) or home (the list of runs)."""
+    """Where it works: app (everywhere), run (the main screen), panel (a focused panel), stacks or verdict (the screens
+    of that name) or home (the list of runs)."""
     footer: int = 0
     """Place in the footer, from 1 (the last to leave when room is short); 0 keeps it out."""
     confirm: bool = False
@@ -51,6 +52,8 @@ _KEY_NAMES = {
     "shift+tab": "⇧Tab",
     "space": "Space",
     "f1": "F1",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
 }
 
 
@@ -75,6 +78,21 @@ ACTIONS: tuple[Action, ...] = (
     Action("palette", ("ctrl+p",), "commands", "Find an action or a theme by its name.", "app"),
     # the run
     Action(
+        "stacks",
+        ("d",),
+        "stacks",
+        "Read the stacks of all ranks now, and show what each waits for.",
+        "run",
+        4,
+    ),
+    Action(
+        "stacks-native",
+        ("D",),
+        "native stacks",
+        "The same with frames of C and C++. Pauses each rank for a moment longer.",
+        "run",
+    ),
+    Action(
         "kill",
         ("k",),
         "kill",
@@ -90,13 +108,14 @@ ACTIONS: tuple[Action, ...] = (
         "search",
         "Search the whole log. ^R in the prompt switches to regular expressions.",
         "run",
-        4,
+        5,
     ),
     Action("search-next", ("n",), "next hit", "Go to the next place where the search text occurs.", "run"),
     Action("search-previous", ("N",), "previous hit", "Go to the previous place where the search text occurs.", "run"),
-    Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 5),
+    Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 6),
     Action("error-previous", ("E",), "previous error", "Go to the previous error in the log.", "run"),
-    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 6),
+    Action("verdict", ("v",), "verdict", "Show the whole verdict: evidence, what is ruled out, what to do.", "run", 7),
+    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 8),
     Action(
         "filter-rank",
         tuple("0123456789"),
@@ -105,22 +124,69 @@ ACTIONS: tuple[Action, ...] = (
         "run",
         takes_key=True,
     ),
-    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 8),
+    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 10),
     Action(
-        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 7
+        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 9
     ),
-    Action("focus-next", ("tab",), "next panel", "Move the focus to the next panel.", "run"),
-    Action("focus-previous", ("shift+tab",), "previous panel", "Move the focus to the panel before.", "run"),
+    Action("pan-left", ("left",), "left", "Move a log that is not wrapped to the left.", "run"),
+    Action("pan-right", ("right",), "right", "Move a log that is not wrapped to the right.", "run"),
     Action("reset", ("escape",), "back", "Close the search, then the filter, then the expanded panel.", "run"),
     # a focused panel
+    Action("focus-next", ("tab",), "next panel", "Move the focus to the next panel.", "panel"),
+    Action("focus-previous", ("shift+tab",), "previous panel", "Move the focus to the panel before.", "panel"),
     Action("line-up", ("up",), "up", "One line up.", "panel"),
     Action("line-down", ("down",), "down", "One line down.", "panel"),
     Action("page-up", ("pageup",), "page up", "One page up.", "panel"),
     Action("page-down", ("pagedown", "space"), "page down", "One page down.", "panel"),
     Action("to-start", ("home", "g"), "start", "To the beginning; in the log, of the whole file.", "panel"),
     Action("to-end", ("end", "G"), "end", "To the end; the log then follows what is written.", "panel"),
-    Action("pan-left", ("left",), "left", "Move a log that is not wrapped to the left.", "panel"),
-    Action("pan-right", ("right",), "right", "Move a log that is not wrapped to the right.", "panel"),
+    # the stacks
+    Action("dump", ("d",), "again", "Read the stacks of all ranks again.", "stacks", 4),
+    Action("dump-native", ("D",), "with native", "Read them again with frames of C and C++.", "stacks", 12),
+    Action(
+        "locals",
+        ("l",),
+        "locals",
+        "Read them again with the local variables of the selected rank; secrets in them are hidden.",
+        "stacks",
+    ),
+    Action("fold", ("f",), "fold", "Hide frames that only carry others, or show them.", "stacks", 9),
+    Action(
+        "threads", ("t",), "threads", "Show the other threads of the selected ranks, or the ranks again.", "stacks", 6
+    ),
+    Action("compare", ("c",), "compare", "Show each rank in this dump beside the dump before.", "stacks", 5),
+    Action("older", ("left_square_bracket",), "older", "Show the dump before this one.", "stacks", 7),
+    Action("newer", ("right_square_bracket",), "newer", "Show the dump after this one.", "stacks", 8),
+    Action(
+        "find",
+        ("slash",),
+        "filter",
+        "Show only what holds a text: a rank, a function, a file, a meaning.",
+        "stacks",
+        11,
+    ),
+    Action(
+        "select-rank",
+        tuple("0123456789"),
+        "rank by number",
+        "Select the ranks that are where the rank in this place is.",
+        "stacks",
+        takes_key=True,
+    ),
+    Action("copy", ("y",), "copy", "Copy the selected entry, through the terminal.", "stacks", 13),
+    Action("copy-all", ("Y",), "copy all", "Copy the whole dump, through the terminal.", "stacks"),
+    Action("save", ("s",), "save", "Save this dump as text, as JSON, or for speedscope.", "stacks", 10),
+    Action(
+        "leave-stacks",
+        ("escape",),
+        "back",
+        "Close the filter, then threads or comparison, then the screen.",
+        "stacks",
+        3,
+    ),
+    # the verdict
+    Action("verdict-stacks", ("d",), "stacks", "Read the stacks of all ranks now.", "verdict", 4),
+    Action("leave-verdict", ("escape", "v"), "back", "Back to the run.", "verdict", 3),
     # the list of runs
     Action("attach", ("enter",), "attach", "Watch the selected run. Nothing about it is changed.", "home", 3),
     Action("refresh", ("r",), "look again", "Look again for runs on this machine.", "home", 4),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
+from tests.support import fake_dumps
 
 GIB = 1024**3
 T0 = 1_764_400_000.0
@@ -79,6 +80,7 @@ class FakeModel:
     kernel: list[events.Kernel] = field(default_factory=list)
     notices: list[events.Notice] = field(default_factory=list)
     actions: dict[str, list[events.Action]] = field(default_factory=dict)
+    stacks: list[events.Stacks] = field(default_factory=list)
     phases: FakeBoard = field(default_factory=FakeBoard)
     now: float = T0
     history: dict[int, list[float | None]] = field(default_factory=dict)
@@ -222,6 +224,10 @@ class FakeSession:
     _callbacks: list[Callable[[], None]] = field(default_factory=list)
     _heard: float = field(default_factory=time.monotonic)
     kill_gate: asyncio.Event | None = None
+    dumps: list[events.Stacks] = field(default_factory=list)
+    """What the next dumps bring, the last of them again and again."""
+    dumped: list[tuple[bool, str | None]] = field(default_factory=list)
+    dump_gate: asyncio.Event | None = None
 
     def age(self) -> float:
         return time.monotonic() - self._heard if self.since_event is None else self.since_event
@@ -273,6 +279,21 @@ class FakeSession:
         self.killed.append(force)
         if self.kill_gate is not None:
             await self.kill_gate.wait()
+
+    async def dump(self, native: bool = False, locals_of: str | None = None) -> events.Stacks:
+        self._request()
+        self.dumped.append((native, locals_of))
+        if self.dump_gate is not None:
+            await self.dump_gate.wait()
+        found = self.dumps.pop(0) if len(self.dumps) > 1 else self.dumps[0] if self.dumps else self._next_dump()
+        found = replace(found, native=native)
+        self.model.stacks.append(found)
+        self.changed()
+        return found
+
+    def _next_dump(self) -> events.Stacks:
+        number = len(self.model.stacks) + 1
+        return fake_dumps.odd_one(self.model.now - 0.4, max(1, len(self.model.rows)), number=number)
 
     async def close(self) -> None:
         self.closed = True
@@ -411,6 +432,15 @@ def no_gpu(ranks: int = 2) -> FakeSession:
     return session
 
 
+def kept(ranks: int = 8) -> FakeSession:
+    """The dead-lock, of which launchmon has kept dumps: one rank waits for a lock."""
+    session = seed(ranks)
+    for number, before_s in enumerate((150.0, 145.0, 140.0), 1):
+        at = session.model.now - before_s
+        session.model.stacks.append(fake_dumps.odd_one(at, ranks, automatic=True, number=number))
+    return session
+
+
 SCENARIOS = {
     "empty": empty,
     "seed": seed,
@@ -418,6 +448,7 @@ SCENARIOS = {
     "ready": ready,
     "crashed": crashed,
     "no-gpu": no_gpu,
+    "kept": kept,
 }
 
 

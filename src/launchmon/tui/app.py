@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from textual import work
 from textual.app import App, SystemCommand
@@ -20,6 +21,8 @@ from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Pick
 from launchmon.tui.screens.run import RunScreen
+from launchmon.tui.screens.stacks import StacksScreen
+from launchmon.tui.screens.verdict import VerdictScreen
 from launchmon_agent.errors import Refused
 
 logger = logging.getLogger("launchmon.tui")
@@ -150,15 +153,14 @@ class LaunchmonApp(App[Outcome]):
         if isinstance(screen, RunScreen):
             name, text = screen.focused_help
             sections = [("this screen", RunScreen.HELP), (f"the {name} panel (focused)", text)]
-            self.push_screen(HelpScreen("Help", sections, in_scope("run", "panel", "app")))
-        elif isinstance(screen, (HomeScreen, ConnectScreen)):
-            self.push_screen(HelpScreen("Help", [("this screen", screen.HELP)], in_scope("home", "app")))
+            self.push_screen(HelpScreen("Help", sections, in_scope(*_scopes(screen), "app")))
+        elif isinstance(screen, (HomeScreen, ConnectScreen, StacksScreen, VerdictScreen)):
+            self.push_screen(HelpScreen("Help", [("this screen", screen.HELP)], in_scope(*_scopes(screen), "app")))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what applies on this screen, and the themes."""
-        scopes = ("run", "app") if isinstance(screen, RunScreen) else ("home", "app")
-        for action in in_scope(*scopes):
-            if action.id != "palette" and not action.takes_key:
+        for action in in_scope(*_scopes(screen), "app"):
+            if action.id != "palette" and action.scope != "panel" and not action.takes_key:
                 yield SystemCommand(action.label, action.help, self._runner(action, screen))
         yield SystemCommand("theme", "Choose how launchmon looks.", self.action_change_theme)
 
@@ -167,6 +169,15 @@ class LaunchmonApp(App[Outcome]):
             await self.run_action(method(action), self if action.scope == "app" else screen)
 
         return run
+
+
+def _scopes(screen: Screen[Any]) -> tuple[str, ...]:
+    """Which actions work on this screen, beside those that work everywhere."""
+    if isinstance(screen, RunScreen):
+        return "run", "panel"
+    if isinstance(screen, StacksScreen):
+        return "stacks", "panel"
+    return ("verdict", "panel") if isinstance(screen, VerdictScreen) else ("home",)
 
 
 def run_app(

@@ -74,6 +74,8 @@ class ModelLike(Protocol):
     @property
     def actions(self) -> Mapping[str, Sequence[events.Action]]: ...
     @property
+    def stacks(self) -> Sequence[events.Stacks]: ...  # all dumps of the run, newest last
+    @property
     def phases(self) -> BoardLike: ...
     @property
     def now(self) -> float: ...
@@ -174,6 +176,13 @@ class SessionLike(Protocol):
 
     async def kill(self, force: bool) -> Any:
         """Returns when the kill is over. Its steps arrive as ``Action`` events in the model."""
+        ...
+
+    async def dump(self, native: bool = False, locals_of: str | None = None) -> events.Stacks:
+        """Read the stacks of all ranks now. The dump is in the model too, soon.
+
+        ``locals_of``: the rank (or role) of which local variables are wanted.
+        """
         ...
 
     async def close(self) -> None: ...

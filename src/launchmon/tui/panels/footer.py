@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from textual import events
 
@@ -21,8 +22,18 @@ class FooterBar(Lines):
         self._actions = [action for action in actions if action.footer]
         self._places: list[tuple[int, int, Action]] = []
 
+    def relabel(self, id_: str, label: str) -> None:
+        """Give an action a label that tells more: ``stacks (kept 3)``."""
+        new = [replace(action, label=label) if action.id == id_ else action for action in self._actions]
+        if new != self._actions:
+            self._actions = new
+            self._draw(self.size.width)
+
     def on_resize(self, event: events.Resize) -> None:
-        row, self._places = footer(self._actions, event.size.width)
+        self._draw(event.size.width)
+
+    def _draw(self, width: int) -> None:
+        row, self._places = footer(self._actions, width)
         self.show([row])
 
     async def on_click(self, event: events.Click) -> None:

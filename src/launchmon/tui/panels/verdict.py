@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from launchmon.tui.format import clip, duration, fit, one_line, wrap
+from launchmon.tui.format import clip, duration, plural
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
+from launchmon.tui.widgets.facts import fact, paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.panel import Content, Panel, Space
 from launchmon_agent.events import Next, Verdict
@@ -34,9 +35,6 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "unknown": ("?", "UNKNOWN", "muted"),
 }
 WATCHING = ("◌", "WATCHING", "muted")
-
-LABEL = 11
-"""Cells of the label in front of a fact: ``ruled out``."""
 
 
 class VerdictPanel(Panel, can_focus=True):
@@ -77,7 +75,9 @@ class VerdictPanel(Panel, can_focus=True):
         return Content(body=tuple(rows(view, space.width)))
 
     def marked(self, head: Sequence[Row], part: str, width: int) -> list[Row]:
-        subtitle = part and clip(f"lines {part}", width)
+        kept = "" if self._view is None else kept_words(kept_dumps(self._view))
+        lines = part and f"lines {part}"
+        subtitle = clip(" · ".join(word for word in (kept, lines) if word), width)
         if self.border_subtitle != subtitle:
             self.border_subtitle = subtitle
         return list(head)
@@ -94,20 +94,30 @@ def heading(verdict: Verdict | None) -> tuple[str, str]:
     return f"{glyph} {words}" + ("" if certain else f" · {verdict.confidence} confidence"), tone
 
 
+def kept_dumps(view: View) -> int:
+    """Dumps that were taken without anybody asking, because a stall had begun."""
+    return sum(dump.automatic for dump in view.model.stacks)
+
+
+def kept_words(count: int) -> str:
+    """``d: 3 dumps kept``."""
+    return f"d: {plural(count, 'dump')} kept" if count else ""
+
+
 def rows(view: View, width: int) -> list[Row]:
     """The verdict in full, most useful first."""
     verdict = view.model.verdict
     if verdict is None:
-        return [*_plain(_before_any(view), width), *_notices(view, width)]
-    out = _plain(verdict.summary or "No summary.", width)
+        return [*paragraph(_before_any(view), width), *_notices(view, width)]
+    out = paragraph(verdict.summary or "No summary.", width)
     for place, step in enumerate(verdict.next):
-        out += _fact("next" if place == 0 else "", next_words(step), width, "strong")
-    out += _fact("ruled out", " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out), width)
-    out += _fact("blames", ", ".join(verdict.blames), width)
+        out += fact("next" if place == 0 else "", next_words(step), width, "strong")
+    out += fact("ruled out", " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out), width)
+    out += fact("blames", ", ".join(verdict.blames), width)
     for item in verdict.evidence:
-        out += _fact("evidence", f"{item.what}: {item.value}", width)
+        out += fact("evidence", f"{item.what}: {item.value}", width)
     for text in verdict.unknown:
-        out += _fact("not known", text, width)
+        out += fact("not known", text, width)
     return out + _notices(view, width)
 
 
@@ -131,17 +141,5 @@ def _before_any(view: View) -> str:
 def _notices(view: View, width: int) -> list[Row]:
     out: list[Row] = []
     for notice in view.model.notices:
-        out += _fact("notice", f"{notice.source}: {notice.text}", width)
+        out += fact("notice", f"{notice.source}: {notice.text}", width)
     return out
-
-
-def _plain(text: str, width: int) -> list[Row]:
-    return [((line, "plain"),) for line in wrap(one_line(text), width)]
-
-
-def _fact(label: str, text: str, width: int, tone: str = "plain") -> list[Row]:
-    text = one_line(text)
-    if not text:
-        return []
-    lines = wrap(text, max(10, width - LABEL))
-    return [((fit(label if place == 0 else "", LABEL), "muted"), (line, tone)) for place, line in enumerate(lines)]

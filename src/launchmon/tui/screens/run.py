@@ -20,9 +20,11 @@ from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.log import LogPanel, LogView
 from launchmon.tui.panels.rail import Rail
 from launchmon.tui.panels.ranks import RanksPanel
-from launchmon.tui.panels.verdict import VerdictPanel
+from launchmon.tui.panels.verdict import VerdictPanel, kept_dumps
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.screens.kill import KillScreen
+from launchmon.tui.screens.stacks import StacksScreen
+from launchmon.tui.screens.verdict import VerdictScreen
 from launchmon.tui.widgets.panel import Panel
 
 logger = logging.getLogger("launchmon.tui")
@@ -52,6 +54,7 @@ class RunScreen(Screen[None]):
         self._panels: list[Panel] = [HeaderBar(id="header"), Rail(id="rail"), VerdictPanel(id="verdict")]
         self._gpus, self._ranks = GpusPanel(id="gpus"), RanksPanel(id="ranks")
         self.log_panel = LogPanel(session)
+        self._footer = FooterBar(in_scope("run", "app"))
         self._unsubscribe: Callable[[], None] | None = None
         self._soon: Timer | None = None
         self._shown: object = None
@@ -62,7 +65,7 @@ class RunScreen(Screen[None]):
             yield self._gpus
             yield self._ranks
         yield self.log_panel
-        yield FooterBar(in_scope("run", "app"))
+        yield self._footer
 
     def on_mount(self) -> None:
         self._panels += [self._gpus, self._ranks]
@@ -84,6 +87,8 @@ class RunScreen(Screen[None]):
         self._shown = self._urgent()
         for panel in self._panels:
             panel.look(view)
+        kept = kept_dumps(view)
+        self._footer.relabel("stacks", f"stacks (kept {kept})" if kept else "stacks")
         self._look_at_log(view)
 
     def _look_at_log(self, view: View) -> None:
@@ -114,12 +119,22 @@ class RunScreen(Screen[None]):
             None if verdict is None else (verdict.verdict, verdict.confidence),
             len(model.exits),
             len(model.errors),
+            len(model.stacks),
             model.run is None,
             model.gpus is None,
             model.processes is None,
         )
 
     # ---------------------------------------------------------------------------------------------------------- actions
+
+    def action_stacks(self) -> None:
+        self.app.push_screen(StacksScreen(self.session))
+
+    def action_stacks_native(self) -> None:
+        self.app.push_screen(StacksScreen(self.session, native=True))
+
+    def action_verdict(self) -> None:
+        self.app.push_screen(VerdictScreen(self.session))
 
     def action_kill(self) -> None:
         if self.session.read_only:

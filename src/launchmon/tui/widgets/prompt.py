@@ -1,0 +1,88 @@
+"""One line at the bottom that asks for a text, hidden until it is needed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input
+
+from launchmon.tui.widgets.lines import Lines
+
+
+class _Field(Input):
+    BINDINGS: ClassVar = [("escape", "leave", "close")]
+
+    class Left(Message):
+        pass
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+
+class Prompt(Horizontal):
+    """:meth:`ask` shows it. It then says :class:`Edited` at every change, and ends with :class:`Answered`."""
+
+    DEFAULT_CSS = """
+    Prompt { display: none; height: 1; dock: bottom; background: $panel; }
+    Prompt.-open { display: block; }
+    Prompt Lines { width: auto; background: $panel; }
+    Prompt Input { width: 1fr; background: $panel; }
+    """
+
+    class Edited(Message):
+        def __init__(self, what: str, text: str) -> None:
+            super().__init__()
+            self.what = what
+            self.text = text
+
+    class Answered(Message):
+        """``text`` is None when the person left it with Esc."""
+
+        def __init__(self, what: str, text: str | None) -> None:
+            super().__init__()
+            self.what = what
+            self.text = text
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
+        super().__init__(id=id)
+        self._label = Lines()
+        self._field = _Field(compact=True, select_on_focus=False)
+        self._field.cursor_blink = False
+        self._what = ""
+
+    def compose(self) -> ComposeResult:
+        yield self._label
+        yield self._field
+
+    @property
+    def open(self) -> bool:
+        return self.has_class("-open")
+
+    def ask(self, what: str, label: str, text: str = "") -> None:
+        """``what`` names the question in the messages; ``text`` is a first answer that can be edited."""
+        self._what = what
+        self._label.show([((f" {label} ", "key"),)])
+        self.add_class("-open")
+        with self.prevent(Input.Changed):
+            self._field.value = text
+        self._field.cursor_position = len(text)
+        self._field.focus()
+
+    def close(self) -> None:
+        self.remove_class("-open")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.open:
+            self.post_message(self.Edited(self._what, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Answered(self._what, event.value))
+
+    def on__field_left(self, event: _Field.Left) -> None:
+        event.stop()
+        self.post_message(self.Answered(self._what, None))
