@@ -165,7 +165,7 @@ def _reading_words(scene: Scene, readers: Sequence[str], total: float, moves: li
     elif "disk-sleep" in kinds:
         how = ", sleeping on the disk"
     else:
-        how = f" ({words.listed(sorted(_KIND_WORDS[kind] for kind in kinds))} move)"
+        how = f" (what moves: {words.listed(sorted(_KIND_WORDS[kind] for kind in kinds))})"
     done = sum(track.bytes_read for track in scene.tracks.values())
     so_far = f", {words.size(done)} so far" if done >= READS_FLOOR else ""
     bar = _bar(scene, WEIGHTS)
@@ -185,6 +185,8 @@ _KIND_WORDS = {
     "disk-sleep": "waits for the disk",
     "gpu-memory": "GPU memory",
     "memory": "memory of the ranks",
+    "write": "bytes written",
+    "collectives": "launch count",
     "host-disk": "bytes from the disk",
     "host-net": "bytes from the network",
 }
@@ -229,7 +231,8 @@ def computing(scene: Scene) -> Verdict | None:
     elif cpu:
         summary = f"The ranks work in {scene.phase}: {_cpu_words(scene, cpu)}."
     else:
-        summary = f"Slow in {scene.phase}: of {other[0].who}, {_KIND_WORDS.get(other[0].what, other[0].what)} moves."
+        moving = _KIND_WORDS.get(other[0].what, other[0].what)
+        summary = f"Slow in {scene.phase}: what moves is the {moving} of {other[0].who}."
     return Verdict(
         scene.now,
         verdict="computing",
