@@ -39,7 +39,10 @@ class Link:
 
 
 class Session:
-    """Made by :meth:`open`; after :meth:`attach` or :meth:`launch` the :attr:`model` follows the run."""
+    """Made by :meth:`open`; after :meth:`attach` or :meth:`launch` the :attr:`model` follows the run.
+
+    A relaunch puts a new model in its place, before the first event of the new run arrives.
+    """
 
     def __init__(self, pipe: Pipe, *, read_only: bool = False, clock: Callable[[], float] = time.time) -> None:
         self.model = RunModel()
@@ -116,6 +119,34 @@ class Session:
         """Start a run and follow it. Raises :class:`Refused` when nothing was started."""
         return _run(await self.request("launch", **plan))
 
+    async def relaunch_options(self) -> dict[str, Any]:
+        """The run's command and variables, the flags and toggles of its SGLang, and the remedies of the verdict."""
+        value = await self.request("relaunch-options")
+        assert isinstance(value, dict)
+        return value
+
+    async def relaunch_plan(self, **change: Any) -> dict[str, Any]:
+        """What :meth:`relaunch` with the same arguments would start; changes nothing. Raises :class:`Refused`."""
+        value = await self.request("relaunch-plan", **change)
+        assert isinstance(value, dict)
+        return value
+
+    async def relaunch(self, **change: Any) -> Run:
+        """End the run and follow its next attempt, with a model of its own. Raises :class:`Refused`.
+
+        ``change``: ``add``, ``drop``, ``set``, ``unset``, ``back_to`` (the id of the attempt whose command is changed),
+        ``force`` (no TERM), ``anyway`` (start whatever the preflight says). After a refusal nothing was started.
+        """
+        if self.read_only:
+            raise Refused("this view is read-only", "it was opened with --read-only")
+        return _run(await self.request("relaunch", **change))
+
+    async def ledger(self, run: str | None = None) -> dict[str, Any]:
+        """The attempts of a series: that of ``run``, or of the run that is followed."""
+        value = await self.request("ledger", run=run)
+        assert isinstance(value, dict)
+        return value
+
     async def window(self, at: int | str, before: int, after: int, rank: str | None = None) -> Window:
         value = await self.request("window", at=at, before=before, after=after, rank=rank)
         return Window(**{**value, "lines": tuple(Line(**line) for line in value["lines"])})
@@ -169,9 +200,16 @@ class Session:
             elif isinstance(message, Reply):
                 self._settle(message)
             elif isinstance(message, Event):
+                self._begin_anew(message)
                 self.model.fold(message)
                 self._changed()
         self._lost(await self._pipe.end())
+
+    def _begin_anew(self, event: Event) -> None:
+        """The first event of another run: the agent has relaunched the one that was followed."""
+        known = self.model.run
+        if isinstance(event, Run) and known is not None and event.id != known.id:
+            self.model = RunModel()
 
     def _settle(self, reply: Reply) -> None:
         future = self._waiting.get(reply.to)

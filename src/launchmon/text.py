@@ -73,6 +73,48 @@ def kill_result_text(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def relaunch_plan_text(plan: Mapping[str, Any]) -> str:
+    """The difference, then the command, of a relaunch that is only looked at."""
+    lines = [f"attempt {plan['attempt']}, environment: {plan['environment']}"]
+    lines += [f"  {line}" for line in plan["difference"]] or ["  nothing changes"]
+    lines += [f"  warning: {line}" for line in plan["warnings"]]
+    return "\n".join([*lines, "", plan["command"]])
+
+
+def ledger_text(ledger: Mapping[str, Any]) -> str:
+    """The attempts of a series beside each other, then what changed since it last worked."""
+    rows = ledger["attempts"]
+    phases = [phase for phase in RAIL if any(phase in row["seconds"] for row in rows)]
+    table = [
+        (
+            ("* " if row["best"] else "  ") + str(row["attempt"]),
+            row["phase"] or "-",
+            *(duration(row["seconds"][phase]) if phase in row["seconds"] else "-" for phase in phases),
+            "-" if row["ready_s"] is None else duration(row["ready_s"]),
+            row["verdict"] or "-",
+            _exit(row),
+            row["id"],
+        )
+        for row in rows
+    ]
+    lines = _table(("  #", "GOT TO", *phases, "READY IN", "VERDICT", "EXIT", "ID"), table)
+    lines += ["", "* the best so far"]
+    for row in rows:
+        lines += [f"  {row['attempt']}: {line}" for line in row["change"]]
+    if ledger["since_it_worked"] is not None:
+        lines += ["", f"changed since it last worked ({ledger['worked']}):"]
+        lines += [f"  {line}" for line in ledger["since_it_worked"]] or ["  nothing"]
+    return "\n".join(lines)
+
+
+def _exit(row: Mapping[str, Any]) -> str:
+    if row["alive"]:
+        return "lives"
+    if row["ended_by"] == "launchmon":
+        return "killed"
+    return "?" if row["exit_code"] is None else str(row["exit_code"])
+
+
 def _phases(spans: Sequence[Mapping[str, Any]]) -> list[str]:
     """One line a phase: its earliest begin and latest end over the ranks."""
     order: dict[str, list[Mapping[str, Any]]] = {}

@@ -30,7 +30,7 @@ from launchmon_agent.preflight.finding import Finding
 from launchmon_agent.preflight.look import look
 from launchmon_agent.runs.directory import ProcessId, RunDirectory, create
 from launchmon_agent.runs.history import write_phases
-from launchmon_agent.runs.launch import prepare, start
+from launchmon_agent.runs.launch import Plan, prepare, start
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
 from launchmon_agent.runs.sockets import socket_directory, socket_path
 from launchmon_agent.runservice import RunService
@@ -109,19 +109,13 @@ class Keeper:
             env=request.get("env"),
             cwd=request.get("cwd"),
             without=request.get("without") or (),
+            environ=request.get("environ"),
         )
         findings = look(plan)
         hopeless = [finding for finding in findings if finding.severity == "error"]
         if hopeless and not request.get("anyway"):
             raise Refused(hopeless[0].what, hopeless[0].why, hopeless[0].try_ or "launchmon launch --anyway -- …")
-        directory = create(
-            plan.argv,
-            name=request.get("name"),
-            cwd=plan.cwd,
-            env=plan.shown_env,
-            interpreter=plan.interpreter,
-            preparations=plan.preparations,
-        )
+        directory = create(plan.argv, name=request.get("name"), **_details(plan, request))
         try:
             keeper = cls(directory)
             server = ProcessId(*start(plan, directory))
@@ -267,6 +261,20 @@ class Keeper:
             return False
         self._recorded_at[event.kind] = event.at
         return True
+
+
+def _details(plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
+    """Fields of ``run.json``. ``request["run"]``: those that a relaunch knows better: series, parent, what changed."""
+    attempt = request.get("run") or {}
+    return {
+        "cwd": plan.cwd,
+        "env": plan.shown_env,
+        "interpreter": plan.interpreter,
+        "preparations": plan.preparations,
+        "while_watched": bool(request.get("while_watched")),
+        **attempt,
+        "change": tuple(attempt.get("change", ())),
+    }
 
 
 def _without_helpers(event: Event) -> Event:

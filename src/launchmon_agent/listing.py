@@ -56,6 +56,10 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
         "log": place.log,
         "log_source": "file",
         "simulated": command.simulated,
+        "series": file.series or place.id,
+        "attempt": file.attempt,
+        "parent": file.parent,
+        "change": file.change,
     }
 
 
@@ -78,4 +82,8 @@ def _foreign(run: Found) -> dict[str, Any]:
         "log": run.log,
         "log_source": run.log_source,
         "simulated": command.simulated,
+        "series": None,
+        "attempt": None,
+        "parent": None,
+        "change": (),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Callable
@@ -10,11 +11,18 @@ from typing import Any
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
+from launchmon_agent.runs.clearing import GpuLevels, not_given_back, refuse_foreign_port
 from launchmon_agent.runs.kill import Killer, KillResult
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import Request
 
-OPERATIONS = frozenset({"window", "search", "dump", "kill-plan", "kill"})
+OPERATIONS = frozenset({"window", "search", "dump", "kill-plan", "kill", "remedies", "clear"})
+
+STUCK = ("deadlock-", "hung-", "waiting-", "one-behind", "rank-missing", "http-wait", "unknown")
+"""How verdicts begin whose evidence is worth a last dump before the run is ended."""
+
+BACK_S = 10.0
+"""How long GPU memory may take to come back after the last process has gone."""
 
 
 class RunService:
@@ -25,6 +33,8 @@ class RunService:
         self._killer = killer
         self._killing = False
         self._numbers = itertools.count(1)
+        self._levels = GpuLevels()
+        watch.listen(lambda event, _line: self._levels.note(event, watch.model.run), caught_up=False)
 
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
@@ -40,6 +50,11 @@ class RunService:
                 return await asyncio.to_thread(lambda: self._killer().plan())
             case "kill":
                 return await self.kill(force=bool(request.args.get("force")))
+            case "remedies":
+                verdict = self.watch.model.verdict
+                return [] if verdict is None else [step for step in verdict.next if step.do == "relaunch"]
+            case "clear":
+                return await self.clear(request.args.get("port"), force=bool(request.args.get("force")))
         raise Refused(
             f"{request.do!r} is not something this agent can do", "client and agent are of different versions"
         )
@@ -62,3 +77,45 @@ class RunService:
             return result
         finally:
             self._killing = False
+
+    async def clear(self, port: int | None, force: bool) -> KillResult:
+        """Make way for another attempt on this port: save the evidence, end the run, see that it has let go of all.
+
+        Raises :class:`Refused` that names what is in the way. Only a foreign server on the port is found before the
+        kill; the rest is what the kill could not end, and GPU memory that does not come back.
+        """
+        model = self.watch.model
+        alive = {one.pid for one in (model.processes.processes if model.processes else ()) if one.state != "Z"}
+        await asyncio.to_thread(refuse_foreign_port, port, alive)
+        levels = self._levels.before(model.gpus, alive)
+        if alive and model.verdict is not None and model.verdict.verdict.startswith(STUCK):
+            with contextlib.suppress(Refused):
+                await self.watch.dump(automatic=True)
+        result = await self.kill(force)
+        if result.leftovers:
+            raise Refused(
+                f"The run could not be ended completely: {'; '.join(result.leftovers)}",
+                "nothing was started: it would start into what is still held",
+                "launchmon relaunch again when that is gone",
+            )
+        if alive:
+            await self._memory_back(levels)
+        return result
+
+    async def _memory_back(self, levels: dict[int, int]) -> None:
+        """Waits for samples that are newer than the kill. Raises :class:`Refused` where memory stays away."""
+        ended = time.time()
+        held: str | None = None
+        while levels and time.time() - ended < BACK_S:
+            gpus = self.watch.model.gpus
+            if gpus is not None and gpus.at > ended:
+                held = not_given_back(levels, gpus)
+                if held is None:
+                    return
+            await asyncio.sleep(0.1)
+        if held is not None:
+            raise Refused(
+                f"GPU memory has not come back: {held}",
+                "nothing was started: the next attempt would not find the memory that this one had",
+                "nvidia-smi    # then launchmon relaunch again",
+            )

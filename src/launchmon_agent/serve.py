@@ -11,11 +11,14 @@ import os
 import sys
 from typing import Any
 
-from launchmon_agent import keepers, listing, observe, wire
+from launchmon_agent import events, keepers, listing, observe, relaunching, wire
+from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
 from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
+from launchmon_agent.relaunching import Relauncher
 from launchmon_agent.relay import Relay
+from launchmon_agent.runs.attempts import ledger_of
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runservice import OPERATIONS, RunService
 from launchmon_agent.watch import Watch
@@ -53,6 +56,8 @@ class Agent:
         self._relay: Relay | None = None
         self._service: RunService | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._subject: RunDirectory | Found | None = None
+        self._relauncher: Relauncher | None = None
 
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
@@ -64,12 +69,12 @@ class Agent:
                 return await self._follow_directory(directory)
             case "attach":
                 return await self._attach(request.args)
+            case "ledger":
+                return await asyncio.to_thread(ledger_of, request.args.get("run") or self._followed())
         if request.do in OPERATIONS:
-            if self._relay is not None:
-                return await self._relay.ask(request)
-            if self._service is not None:
-                return await self._service.handle(request)
-            raise Refused("no run is chosen yet", "attach or launch comes first")
+            return await self._ask(request)
+        if request.do in relaunching.OPERATIONS:
+            return await self._relaunch(request)
         raise Refused(
             f"{request.do!r} is not something this agent can do", "client and agent are of different versions"
         )
@@ -81,6 +86,35 @@ class Agent:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+        self._relay = self._service = self._watching = None
+
+    async def _ask(self, request: Request) -> Any:
+        """Put a question about the run to whoever watches it. Raises :class:`Refused`."""
+        if self._relay is not None:
+            return await self._relay.ask(request)
+        if self._service is not None:
+            return await self._service.handle(request)
+        raise Refused("no run is chosen yet", "attach or launch comes first")
+
+    async def _relaunch(self, request: Request) -> Any:
+        """After a relaunch this agent follows the new run: its events come next, then the reply."""
+        if self._subject is None:
+            raise Refused("no run is chosen yet", "attach or launch comes first")
+        if self._relauncher is None:
+            self._relauncher = Relauncher(self._subject, self._ask, lambda event: self._peer.send(events.encode(event)))
+        if request.do == "relaunch-options":
+            return await self._relauncher.options()
+        if request.do == "relaunch-plan":
+            return await self._relauncher.plan(request.args)
+        directory = await self._relauncher.run(request.args)
+        await self.leave()
+        self._relauncher = None
+        return await self._follow_directory(directory)
+
+    def _followed(self) -> str:
+        if isinstance(self._subject, RunDirectory):
+            return self._subject.id
+        raise Refused("no attempts are recorded", "this run was not launched by launchmon", "launchmon runs")
 
     async def _attach(self, args: dict[str, Any]) -> Any:
         if self._relay is not None or self._service is not None:
@@ -88,10 +122,13 @@ class Agent:
         chosen = await asyncio.to_thread(listing.choose, args)
         if isinstance(chosen, RunDirectory):
             return await self._follow_directory(chosen)
-        return self._watch_here(await asyncio.to_thread(observe.foreign_run, chosen, args))
+        run = self._watch_here(await asyncio.to_thread(observe.foreign_run, chosen, args))
+        self._subject = chosen
+        return run
 
     async def _follow_directory(self, directory: RunDirectory) -> Any:
         """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""
+        self._subject = directory
         if await asyncio.to_thread(keepers.ensure, directory):
             relay = Relay(directory, self._peer.send)
             run = await relay.open()

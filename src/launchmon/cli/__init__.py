@@ -7,7 +7,7 @@ import sys
 import click
 
 from launchmon import __version__
-from launchmon.cli import attach, demo, diagnose, dump, kill, launch, runs, wait
+from launchmon.cli import attach, demo, diagnose, dump, kill, launch, relaunch, runs, wait
 from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, complain
 from launchmon_agent.errors import Refused
 
@@ -47,6 +47,7 @@ for verb in (
     wait.command,
     dump.command,
     kill.command,
+    relaunch.command,
     runs.command,
     demo.command,
 ):

@@ -1,4 +1,4 @@
-"""Reads the data files beside the judge: sections of ``field: value``, through the package's own loader. Pure.
+"""Reads data files: sections of ``field: value``, through the package's own loader. Pure.
 
 A value may go on in indented lines. ``#`` begins a comment line. The head of each file describes its fields.
 """
@@ -15,10 +15,13 @@ class TableError(ValueError):
 
 
 def sections(
-    name: str, required: Sequence[str], optional: Sequence[str] = ()
+    name: str, required: Sequence[str], optional: Sequence[str] = (), package: str = "launchmon_agent.judge"
 ) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """(section, its fields) in the order of the file; optional fields that are missing are "". Raises TableError."""
-    data = pkgutil.get_data(__package__ or "launchmon_agent.judge", name)
+    """(section, its fields) in the order of the file; optional fields that are missing are "". Raises TableError.
+
+    ``package``: the one that the file lies beside.
+    """
+    data = pkgutil.get_data(package, name)
     if data is None:
         raise TableError(f"{name} is not in the package")
     return parse(data.decode("utf-8"), required, optional)

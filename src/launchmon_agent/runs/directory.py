@@ -57,8 +57,10 @@ class RunFile:
     name: str | None = None
     series: str | None = None  # id of the first attempt
     attempt: int = 1
-    parent: str | None = None  # id of the attempt before
+    parent: str | None = None  # id of the attempt before; "pid-N" of one that launchmon had not launched
+    change: tuple[str, ...] = ()  # against the attempt before, in words, secrets hidden
     preparations: tuple[str, ...] = ()  # what was set for this run, in words
+    while_watched: bool = False  # it is ended when nobody looks any more (a demo)
     server: ProcessId | None = None
     keeper: ProcessId | None = None
     socket: str | None = None  # where the keeper answers

@@ -65,11 +65,13 @@ def prepare(
     cwd: str | None = None,
     without: Collection[str] = (),
     environ: Mapping[str, str] | None = None,
+    port_in_use: bool = False,
 ) -> Plan:
     """Checks a command and says what would be started. Starts nothing. Raises :class:`Refused`.
 
     ``env`` are changes to ``environ`` (default: our own), None removes a variable. ``without`` names the
-    :data:`PREPARATIONS` to leave out. Looks at files, at ports, and at the server's interpreter for some 50 ms.
+    :data:`PREPARATIONS` to leave out. ``port_in_use``: the port is not asked for, since the run that has it goes first.
+    Looks at files, at ports, and at the server's interpreter for some 50 ms.
     """
     changes = dict(env or {})
     cwd = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
@@ -85,7 +87,8 @@ def prepare(
     program = checks.resolve(argv, cwd, whole)
     interpreter = checks.interpreter_of(program, argv, whole)
     checks.check_model(command, cwd)
-    checks.check_port(command)
+    if not port_in_use:
+        checks.check_port(command)
     checks.check_sglang(command, interpreter, cwd, whole)
     return Plan(
         argv=tuple(argv),

@@ -19,7 +19,7 @@ import gzip
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, cast
 
 from launchmon_agent.errors import Refused
@@ -38,6 +38,9 @@ THIN_S = 60.0
 
 _VERDICT = encode(Verdict(at=0.0)).partition(b",")[0]
 """How a line with a verdict begins: its kind comes first."""
+
+_SAMPLE = tuple(b'{"kind":"%s",' % kind.encode("ascii") for kind in sorted(SAMPLES))
+"""How lines with samples begin."""
 
 _PART = re.compile(r"^events-(?P<number>\d{4,})(?P<thin>\.thin)?\.jsonl(?P<gz>\.gz)?$")
 
@@ -158,6 +161,13 @@ def read_events(directory: RunDirectory) -> Iterator[Event]:
             yield from _events(file)
 
 
+def happenings(directory: RunDirectory) -> Iterator[Event]:
+    """The recording without its samples, which are most of it and are not even decoded."""
+    for path in [*(path for _, path in _parts(directory)), directory.events]:
+        with contextlib.suppress(OSError), _open_part(path) as file:
+            yield from _events(line for line in file if not line.startswith(_SAMPLE))
+
+
 def last_verdict(directory: RunDirectory) -> Verdict | None:
     """The newest verdict. Parts are searched from the newest on, without decoding what is no verdict."""
     for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
@@ -173,7 +183,7 @@ def last_verdict(directory: RunDirectory) -> Verdict | None:
     return None
 
 
-def _events(file: IO[bytes]) -> Iterator[Event]:
+def _events(file: Iterable[bytes]) -> Iterator[Event]:
     try:
         for line in file:
             if line.endswith(b"\n"):

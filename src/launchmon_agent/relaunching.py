@@ -1,0 +1,149 @@
+"""Relaunching the run that an agent follows: what can be changed, and the change itself.
+
+The old run is ended where it is watched (by its keeper, or here), which saves the evidence first; the new one gets a
+run directory and a keeper of its own. Nothing is started before the old one has let go of its port and GPUs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from launchmon_agent import keepers
+from launchmon_agent.discover import Found
+from launchmon_agent.errors import Refused
+from launchmon_agent.events import Action, Event
+from launchmon_agent.runs import directory as directories
+from launchmon_agent.runs.directory import RunDirectory, RunFile
+from launchmon_agent.runs.flaglist import flag_list
+from launchmon_agent.runs.relaunch import Origin, Plan, check, origin_of_process, origin_of_run, plan
+from launchmon_agent.sglang.flags.change import Change, apply, command_line
+from launchmon_agent.sglang.flags.model import FlagList
+from launchmon_agent.sglang.flags.words import given
+from launchmon_agent.sglang.secrets import redact_argv, redact_env
+from launchmon_agent.sglang.toggles import toggles
+from launchmon_agent.wire import Request
+
+OPERATIONS = frozenset({"relaunch-options", "relaunch-plan", "relaunch"})
+
+Ask = Callable[[Request], Awaitable[Any]]
+"""Puts a request to whoever watches the run."""
+
+
+class Relauncher:
+    """For one run. ``emit`` takes events for the client."""
+
+    def __init__(self, subject: RunDirectory | Found, ask: Ask, emit: Callable[[Event], None]) -> None:
+        self._subject = subject
+        self._ask = ask
+        self._emit = emit
+        self._flags: FlagList | None = None
+        self._busy = False
+
+    async def options(self) -> dict[str, Any]:
+        """All that a person needs to choose a change. Raises :class:`Refused`."""
+        origin, flags = await self._known()
+        words = redact_argv(origin.argv)
+        return {
+            "run": origin.id,
+            "argv": words,
+            "flags_given": [
+                {"name": one.name, "begin": one.begin, "end": one.end, "words": words[one.begin : one.end]}
+                for one in given(origin.argv, flags)
+            ],
+            "env": origin.env,
+            "cwd": origin.cwd,
+            "interpreter": origin.interpreter,
+            "command": command_line(origin.argv, origin.env, origin.cwd),
+            "environment": origin.environ_of,
+            "series": origin.series,
+            "attempt": origin.attempt,
+            "version": flags.version,
+            "flags_from": flags.source,
+            "flags_complete": flags.complete,
+            "flags": flags.flags,
+            "toggles": toggles(origin.argv, _given(redact_env(origin.environ)), flags),
+            "remedies": await self._remedies(origin, flags),
+        }
+
+    async def plan(self, args: dict[str, Any]) -> dict[str, Any]:
+        """What a relaunch with these changes would start; changes nothing. Raises :class:`Refused`."""
+        return (await self._plan(args)).shown()
+
+    async def run(self, args: dict[str, Any]) -> RunDirectory:
+        """End the run and start the next attempt. Raises :class:`Refused`; then nothing was started."""
+        if self._busy:
+            raise Refused("this run is being relaunched already", "an earlier key press asked for it")
+        self._busy = True
+        try:
+            planned = await self._plan(args)
+            await asyncio.to_thread(check, planned)
+            await self._ask(Request(0, "clear", {"port": planned.port, "force": bool(args.get("force"))}))
+            text = f"attempt {planned.origin.attempt + 1}: {', '.join(planned.difference) or 'nothing changed'}"
+            self._tell("start", "doing", f"{text}; environment: {planned.origin.environ_of}")
+            try:
+                return await asyncio.to_thread(keepers.launch, planned.request(anyway=bool(args.get("anyway"))))
+            except Refused as refused:
+                self._tell("start", "failed", refused.what)
+                raise
+        finally:
+            self._busy = False
+
+    async def _plan(self, args: dict[str, Any]) -> Plan:
+        origin, flags = await self._known()
+        change = Change(
+            add=tuple(args.get("add") or ()),
+            drop=tuple(args.get("drop") or ()),
+            set=dict(args.get("set") or {}),
+            unset=tuple(args.get("unset") or ()),
+        )
+        name = args.get("back_to")
+        back_to = None if name is None else await asyncio.to_thread(_attempt, name)
+        return plan(origin, change, flags, back_to)
+
+    async def _known(self) -> tuple[Origin, FlagList]:
+        """Read anew each time, as the server may have ended since; the flag list once."""
+        origin = await asyncio.to_thread(self._origin)
+        if self._flags is None:
+            self._flags = await asyncio.to_thread(
+                flag_list, origin.argv, origin.interpreter, origin.cwd, origin.environ
+            )
+        return origin, self._flags
+
+    def _origin(self) -> Origin:
+        if isinstance(self._subject, RunDirectory):
+            return origin_of_run(self._subject)
+        return origin_of_process(self._subject)
+
+    async def _remedies(self, origin: Origin, flags: FlagList) -> list[dict[str, Any]]:
+        """Those of the present verdict that this SGLang takes, the best first."""
+        found = []
+        for step in await self._ask(Request(0, "remedies")):
+            step = (
+                step if isinstance(step, dict) else {name: getattr(step, name) for name in ("change", "why", "source")}
+            )
+            words = tuple(step.get("change") or ())
+            try:
+                apply(origin.argv, Change.of_words(words), flags)
+            except Refused:
+                continue
+            found.append({"change": words, "why": step.get("why", ""), "source": step.get("source", "")})
+        return found
+
+    def _tell(self, step: str, state: str, text: str) -> None:
+        now = time.time()
+        self._emit(Action(now, action="relaunch", id=f"relaunch-{int(now)}", step=step, state=state, text=text))
+
+
+def _given(env: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if value is not None}
+
+
+def _attempt(name: str) -> RunFile:
+    place = directories.find(name)
+    file = None if place is None else place.read()
+    if file is None:
+        raise Refused(f"there is no run {name} to go back to", "", "launchmon runs")
+    return file
