@@ -8,14 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from textual.events import Key
 from textual.filter import NoColor
-from textual.pilot import Pilot
 from textual.widgets import Input
 
 from launchmon.actions import in_scope
 from launchmon.tui.app import LaunchmonApp, Outcome
-from launchmon.tui.panels.log import LogPanel
 from launchmon.tui.protocol import Found, View
 from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.help import HelpScreen
@@ -28,76 +25,9 @@ from launchmon_agent import events
 from launchmon_agent.errors import Refused
 from tests.support import fake_session as fake
 from tests.support.fake_session import T0, FakeLink, FakeSession
+from tests.support.tui_rig import Rig, running
 
 SIZES = ((80, 24), (100, 30), (120, 40), (200, 60), (60, 18))
-
-
-CHARACTERS = {"slash": "/", "question_mark": "?", "exclamation_mark": "!", "space": " "}
-
-
-class Rig:
-    """An app under test, with words for what a person does and sees."""
-
-    def __init__(self, app: LaunchmonApp, pilot: Pilot[Outcome], session: FakeSession) -> None:
-        self.app, self.pilot, self.session = app, pilot, session
-
-    async def settle(self) -> None:
-        """All messages are handled, all requests are answered and all that follows from them is painted.
-
-        Counted by messages, where ``Pilot.pause`` waits for the process to be idle: surer, and much faster.
-        """
-        for _ in range(3):
-            await self.pilot._wait_for_screen()
-            await self.app.workers.wait_for_complete()
-            self.app.screen._on_timer_update()
-
-    async def press(self, *keys: str) -> None:
-        for key in keys:
-            self.app.post_message(Key(key, CHARACTERS.get(key, key if len(key) == 1 else None)))
-            await self.settle()
-
-    async def tell(self) -> None:
-        """The session has changed, and the screen's next second has come."""
-        self.session.changed()
-        self.run.look()
-        await self.settle()
-
-    @property
-    def run(self) -> RunScreen:
-        return next(screen for screen in self.app.screen_stack if isinstance(screen, RunScreen))
-
-    @property
-    def log(self) -> LogPanel:
-        return self.run.log_panel
-
-    def text(self, id_: str) -> str:
-        return self.app.screen.query_one(f"#{id_}", Lines).text
-
-    def screen_text(self) -> str:
-        """What is painted, row by row."""
-        width, height = self.app.size
-        rows = self.app.screen._compositor.render_strips()
-        assert len(rows) == height
-        text = ["".join(segment.text for segment in strip) for strip in rows]
-        assert all(len(row) >= width for row in text)
-        return "\n".join(text)
-
-    def log_text(self) -> str:
-        return self.log.lines.text
-
-
-@asynccontextmanager
-async def running(session: FakeSession, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Rig]:
-    async def open_session() -> FakeSession:
-        return session
-
-    app = LaunchmonApp(open_session, theme_name="launchmon-dark")
-    async with app.run_test(size=size) as pilot:
-        rig = Rig(app, pilot, session)
-        await rig.settle()
-        rig.run.look()
-        await rig.settle()
-        yield rig
 
 
 # ----------------------------------------------------------------------------------------------------- sizes and states

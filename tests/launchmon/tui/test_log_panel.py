@@ -7,9 +7,9 @@ from textual.events import MouseScrollUp
 
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
-from tests.launchmon.tui.test_app import Rig, running
 from tests.support import fake_session as fake
 from tests.support.fake_session import T0, FakeSession
+from tests.support.tui_rig import Rig, running
 
 
 def long_log(lines: int = 1000) -> FakeSession:

@@ -30,8 +30,8 @@ from launchmon_agent.stacks import render
 from launchmon_agent.stacks.merge import Merged
 
 REFRESH_S = 1.0
-ROOMY = 72
-"""Cells from which an entry of the list is one line."""
+TALL = 40
+"""Rows from which an entry of the list has several lines, also where the frames stand below it."""
 
 
 class StacksScreen(Screen[None]):
@@ -211,8 +211,8 @@ class StacksScreen(Screen[None]):
         if not width:
             return
         head = rows.list_head(self._board)
-        roomy = width >= ROOMY
-        body, where, self._owners = rows.entry_rows(self._board.entries, self._board.selected, width, roomy=roomy)
+        flat = self.has_class("-narrow") and self.size.height < TALL
+        body, where, self._owners = rows.entry_rows(self._board.entries, self._board.selected, width, flat=flat)
         self._list.fill([head], body, where)
 
     def _draw_frames(self, merged: Merged | None) -> None:

@@ -124,7 +124,7 @@ def explanation(item: Item, dump: Stacks, width: int) -> list[Row]:
         return rows + fact("try", item.problem.cure or "", width, "strong")
     if item.pair is not None:
         rows += paragraph(f"{item.label} {item.gist}.", width, "strong")
-        return rows + fact("now in", item.path, width)
+        return rows + fact("in", item.pair.after[-1] if item.pair.after else "", width)
     if said is not None:
         rows += paragraph(_sentence(said.what), width, "strong")
         if item.inside is not None:
@@ -173,11 +173,11 @@ def list_head(board: Board) -> Row:
 
 
 def entry_rows(
-    entries: Sequence[Entry], selected: Item | None, width: int, *, roomy: bool
+    entries: Sequence[Entry], selected: Item | None, width: int, *, flat: bool
 ) -> tuple[list[Row], range | None, list[Item | None]]:
     """The list; which of its rows are the selected item's; and the item of each row.
 
-    ``roomy``: one line an item suffices, since the list is wide.
+    ``flat``: one line an item, for a list that is wide and low.
     """
     rows: list[Row] = []
     owners: list[Item | None] = []
@@ -191,7 +191,7 @@ def entry_rows(
             owners.append(None)
             continue
         chosen = entry is selected
-        own = [_one_line(entry, chosen, labels, counts, width)] if roomy else _two_lines(entry, chosen, width)
+        own = [_one_line(entry, chosen, labels, counts, width)] if flat else _two_lines(entry, chosen, width)
         if chosen:
             where = range(len(rows), len(rows) + len(own))
         rows += own

@@ -194,9 +194,14 @@ def _of_pairs(pairs: Sequence[Pair]) -> Item:
     who, pair = tuple(each.who for each in pairs), pairs[0]
     if pair.same:
         return Item(label(who), who, "is where it was, line for line", pair.after[-1] if pair.after else "", pair=pair)
-    was = pair.before[-1] if pair.before else "nothing"
-    now = pair.after[-1] if pair.after else "nothing"
-    return Item(label(who), who, f"moved from {was}", now, tone="good", pair=pair)
+    was, now = (_function(side[-1]) if side else "nothing" for side in (pair.before, pair.after))
+    path = f"now {pair.after[-1]}" if pair.after else ""
+    return Item(label(who), who, f"moved from {was} to {now}", path, tone="good", pair=pair)
+
+
+def _function(where: str) -> str:
+    """``barrier`` of ``barrier (torch/distributed/distributed_c10d.py:4321)``."""
+    return where.partition(" (")[0]
 
 
 def _named(who: str, names: str) -> str:
