@@ -25,6 +25,12 @@ SERVER_PHASES = ("http", "warm-up")
 HOST_COUNTS = ("start", "spawn", "weights", "draft")
 """Phases in which traffic of the whole machine may be the run's own, by ways that no process counter shows."""
 
+WAITS_FOR_RANKS = ("wait-for-ready", "wait-for-ready-pipe", "dp-controller-starts")
+"""Explanations of the launcher's stack (stacks/frames.table)."""
+
+RECENT_S = 60.0
+"""Age up to which a dump names what a process does."""
+
 AUTOMATIC_SLACK_S = 1.0
 
 
@@ -74,7 +80,18 @@ class Scene:
 
     @property
     def all_up(self) -> bool:
-        return bool(self.alive) and all(self.model.phases.is_up(rank) for rank in self.alive)
+        up = bool(self.alive) and all(self.model.phases.is_up(rank) for rank in self.alive)
+        return up and not self.launcher_waits
+
+    @cached_property
+    def launcher_waits(self) -> bool:
+        """The log has told that the ranks are up, and the launcher's stack says that it still waits for one of them."""
+        dumps = [dump for dump in self.window.dumps if self.now - dump.at <= RECENT_S]
+        if self.phase != "http" or not dumps:
+            return False
+        seen = self.window.viewed((dumps[-1],), frozenset(self.alive))
+        said = None if seen is None or seen.launcher is None else seen.launcher.explanation
+        return said is not None and said.id in WAITS_FOR_RANKS
 
     def track(self, rank: str) -> ProcessTrack | None:
         return self.window.ranks.get(rank)
@@ -136,7 +153,8 @@ class Scene:
         return f"{words.span(self.log_quiet_s or 0.0)} ago"
 
     def _of_rank(self, rank: str, track: ProcessTrack) -> Iterator[Mover]:
-        if self.phase not in SERVER_PHASES or (self.batch_seen and rank != LAUNCHER):
+        starts = self.phase not in SERVER_PHASES or self.launcher_waits
+        if starts or (self.batch_seen and rank != LAUNCHER):
             seen = track.cpu.moved_at is not None
             yield Mover("cpu", rank, self._cpu_quiet_s(track), _percent(track.cpu.value), seen)
         else:
@@ -245,7 +263,7 @@ class Scene:
     @cached_property
     def recent_stacks(self) -> StackView | None:
         """The newest dump, within a minute, whatever moves: it names what a busy rank does."""
-        dumps = [dump for dump in self.window.dumps if self.now - dump.at <= 60.0]
+        dumps = [dump for dump in self.window.dumps if self.now - dump.at <= RECENT_S]
         return self.stacks or self.window.viewed(tuple(dumps[-1:]), frozenset(self.outstanding))
 
     # ------------------------------------------------------------------------------------------------------ as evidence

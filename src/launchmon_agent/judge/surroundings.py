@@ -11,6 +11,7 @@ from launchmon_agent.judge.baselines import expectation
 from launchmon_agent.judge.clocks import Wait, clocks
 from launchmon_agent.judge.memory_sentence import memory_sentence
 from launchmon_agent.judge.remedies import context_of, remedies
+from launchmon_agent.judge.rules.serving import stopped_ranks
 from launchmon_agent.judge.scene import Scene
 
 UNFINISHED = frozenset(
@@ -28,9 +29,9 @@ def complete(scene: Scene, verdict: Verdict) -> Verdict:
     """The verdict with what surrounds it."""
     evidence = verdict.evidence
     if verdict.verdict in UNFINISHED:
-        evidence = (*evidence, *_usual(scene), *_clock(scene, verdict), *_memory(scene))
+        evidence = (*evidence, *_usual(scene), *_clock(scene), *_memory(scene))
     steps = verdict.next
-    if verdict.verdict in CURABLE:
+    if verdict.verdict in CURABLE and not set(verdict.blames) & set(stopped_ranks(scene)):
         steps = _merged(_remedies(scene, verdict), steps)
     if evidence == verdict.evidence and steps == verdict.next:
         return verdict
@@ -46,14 +47,13 @@ def _usual(scene: Scene) -> list[Evidence]:
     return [Evidence(scene.phase, f"for {words.span(scene.now - min(begins))} ({usual.words})")]
 
 
-def _clock(scene: Scene, verdict: Verdict) -> list[Evidence]:
+def _clock(scene: Scene) -> list[Evidence]:
     """The next clock to end."""
     wait = None
     functions = _functions(scene)
     if functions:
         wait = Wait(functions[-1], scene.now - scene.quiet_s)
-    work_since = scene.window.requests_moved_at if verdict.verdict == "hung-serving" else scene.window.batch_at
-    running = clocks(scene.model, scene.now, wait=wait, work_since=work_since)
+    running = clocks(scene.model, scene.now, wait=wait, work_since=_work_since(scene))
     if not running:
         return []
     clock = running[0]
@@ -61,6 +61,15 @@ def _clock(scene: Scene, verdict: Verdict) -> list[Evidence]:
     if clock.latest_s - clock.ends_in_s >= 1.0:
         when += f" to {words.span(clock.latest_s)}"
     return [Evidence("ends by itself", f"{clock.name} in {when}: {clock.effect}")]
+
+
+def _work_since(scene: Scene) -> float | None:
+    """Since when a request has been worked on without anything coming of it: SGLang's watchdog counts only then."""
+    window = scene.window
+    if scene.phase == "warm-up":
+        return window.batch_at
+    running = window.requests[0] if window.requests is not None else None
+    return window.requests_moved_at if scene.phase == "ready" and running else None
 
 
 def _memory(scene: Scene) -> list[Evidence]:

@@ -51,6 +51,8 @@ def test_a_rank_that_is_stopped_while_serving_is_found_by_its_state() -> None:
     hangs_in_time(played, 60)
     assert played.first("hung-serving") <= 65
     assert (played.last.blames, played.last.confidence) == (("TP1",), "high")
+    assert [step.change for step in played.last.next] == [("kill -CONT 201",)], "no flag cures this"
+    assert not any(item.what == "ends by itself" for item in played.last.evidence), "the watchdog counts in a batch"
 
 
 def test_a_rank_that_is_continued_serves_again() -> None:

@@ -188,6 +188,26 @@ def test_ranks_that_all_sleep_on_purpose_are_stuck_in_their_own_frame() -> None:
     assert "Scheduler.__init__" in evidence(played) or "__init__" in evidence(played)
 
 
+LAUNCHER_WAITS = """
+wait (multiprocessing/connection.py:900)
+_wait_for_scheduler_ready (sglang/srt/entrypoints/engine.py:2000)
+"""
+
+
+def test_ranks_that_the_launcher_still_waits_for_are_not_up_whatever_the_log_says() -> None:
+    told = Story(tp=2).up_to("http").quiet(42).stacks(SLEEPS).stacks(LAUNCHER_WAITS, LAUNCHER)
+    played = told.play(100)
+    said_in_time(played, "deadlock-silent", 42)
+    assert played.last.blames == ("TP0", "TP1")
+
+
+def test_a_rank_that_works_while_the_launcher_waits_for_it_computes() -> None:
+    told = Story(tp=2).up_to("http").quiet(42).stacks(SLEEPS).stacks(LAUNCHER_WAITS, LAUNCHER)
+    played = told.rank("TP0", 62, **BUSY).play(110)
+    assert played.at(90).verdict == "computing"
+    assert played.at(90).blames == ("TP0",)
+
+
 def test_someone_who_attaches_late_need_not_watch_for_half_a_minute() -> None:
     told = Story(tp=8).up_to("kv-pool").quiet(31)
     whole = told.play(400)
@@ -369,6 +389,7 @@ def test_a_server_whose_ranks_are_up_and_that_does_not_listen() -> None:
     played = Story(tp=2).up_to("http").rank(LAUNCHER, 44, **IDLE).http(43, listening=False).play(100)
     said_in_time(played, "http-wait", 42)
     assert "has not begun to listen" in played.last.summary
+    assert played.last.blames == ("launcher",)
 
 
 def test_a_first_request_that_hangs_in_the_ranks_is_no_matter_of_http() -> None:

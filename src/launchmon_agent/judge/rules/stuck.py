@@ -31,7 +31,7 @@ UNCLEAR = ("weights", "autotune")
 
 def one_behind(scene: Scene) -> Verdict | None:
     """A minority is elsewhere than the rest, and does not move either."""
-    if scene.quiet_s < STALL_S or len(scene.outstanding) < 2 or scene.phase not in (*LOCKABLE, "spawn"):
+    if scene.quiet_s < STALL_S or len(scene.outstanding) < 2 or not _in_start(scene, "spawn"):
         return None
     found = _late_by_ras(scene) or _late_by_stacks(scene) or _late_by_phase(scene)
     if found is None:
@@ -52,6 +52,10 @@ def one_behind(scene: Scene) -> Verdict | None:
         unknown=_unknown(scene),
         next=_next(scene),
     )
+
+
+def _in_start(scene: Scene, *more: str) -> bool:
+    return scene.phase in (*LOCKABLE, *more) or scene.launcher_waits
 
 
 _Late = tuple[tuple[str, ...], str, list[Evidence], bool]
@@ -114,7 +118,7 @@ def _late_by_phase(scene: Scene) -> _Late | None:
 
 def deadlock(scene: Scene) -> Verdict | None:
     """All outstanding ranks live, nothing moves, and nobody else is to blame."""
-    if scene.phase not in LOCKABLE or scene.nnodes > 1 or not scene.enough_known:
+    if not _in_start(scene) or scene.nnodes > 1 or not scene.enough_known:
         return None
     if scene.phase == "warm-up" and not scene.batch_seen:
         return None
@@ -293,7 +297,10 @@ def http_wait(scene: Scene) -> Verdict | None:
             Next("relaunch", ("--skip-server-warmup",), "shows whether only the warm-up hangs", "issue"),
         ]
     else:
-        summary = f"The ranks are up, and the server has not begun to listen for {words.span(quiet)}."
+        summary = (
+            f"The ranks have their memory, and the server has not begun to listen for {words.span(quiet)}: "
+            "the launcher is held up, or a rank that still sets itself up."
+        )
         steps = [Next("dump", (), "the launcher's stack says what it waits for: a download, a name look-up")]
     evidence = [scene.ranks_evidence(), Evidence("log", f"quiet for {words.span(quiet)}, access lines aside")]
     if http is not None:

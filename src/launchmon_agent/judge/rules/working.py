@@ -209,7 +209,9 @@ _ALONE = {
 
 def computing(scene: Scene) -> Verdict | None:
     """The log is silent, and CPUs or GPUs work."""
-    if (scene.log_quiet_s or 0.0) < STALL_S or scene.phase in ("start", "spawn", "http"):
+    if (scene.log_quiet_s or 0.0) < STALL_S or scene.phase in ("start", "spawn"):
+        return None
+    if scene.phase == "http" and not scene.launcher_waits:
         return None
     cpu = scene.who_moves("cpu")
     gpu = [mover for mover in scene.moving("gpu", "gpu-memory") if (mover.quiet_s or 0.0) <= JUST_NOW_S]
