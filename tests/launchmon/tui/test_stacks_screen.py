@@ -360,6 +360,7 @@ async def test_the_filter_narrows_while_it_is_typed() -> None:
         assert "TP0-2" not in rig.text("stacks-list")
         await rig.press("x")
         assert "Nothing here holds “batonx”" in box(screen)
+        assert " filter batonx" in rig.screen_text()
         await rig.press("backspace", "enter")
         assert "only “baton”" in rig.text("stacks-list")
         await rig.press("escape")
@@ -450,10 +451,11 @@ async def test_copying() -> None:
 )
 async def test_saving(ending: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    async with running(fake.kept()) as rig:
+    async with running(fake.kept(), (80, 24)) as rig:
         screen = await opened(rig, "s")
         field = screen.query_one(Input)
         assert field.value == "stacks-kimi-k2.5-20251129-180504-4.txt"
+        assert f"save as {field.value}" in rig.screen_text()
         field.value = f"dump{ending}"
         await rig.press("enter")
         text = (tmp_path / f"dump{ending}").read_text()

@@ -314,7 +314,8 @@ class StacksScreen(Screen[None]):
             self.notify("There is no dump to save yet.", severity="warning")
         else:
             name = save.default_name(dump, run_name(self.session.model.run))
-            self._prompt.ask("save", "save as (.txt .json .speedscope.json)", name)
+            label = "save as" if self.has_class("-narrow") else "save as (.txt .json .speedscope.json)"
+            self._prompt.ask("save", label, name)
 
     def action_leave_stacks(self) -> None:
         if self._board.leave():

@@ -26,7 +26,7 @@ class Prompt(Horizontal):
     """:meth:`ask` shows it. It then says :class:`Edited` at every change, and ends with :class:`Answered`."""
 
     DEFAULT_CSS = """
-    Prompt { display: none; height: 1; dock: bottom; background: $panel; }
+    Prompt { display: none; height: 1; background: $panel; }
     Prompt.-open { display: block; }
     Prompt Lines { width: auto; background: $panel; }
     Prompt Input { width: 1fr; background: $panel; }
