@@ -16,7 +16,7 @@ from launchmon_agent.sglang.flags.check import check_values, contradictions
 from launchmon_agent.sglang.flags.model import VALUES, FlagList
 from launchmon_agent.sglang.flags.renames import refuse_removed
 from launchmon_agent.sglang.flags.words import NOTHING_KNOWN, Given, given, written
-from launchmon_agent.sglang.secrets import redact_argv, redact_env
+from launchmon_agent.sglang.secrets import HIDDEN, redact_argv, redact_env
 
 Environment = Mapping[str, "str | None"]
 """Changes of an environment: name → value, None for a variable that is removed."""
@@ -202,23 +202,32 @@ def _head(argv: Sequence[str]) -> int:
     return found[0].begin if found else len(argv)
 
 
-def _flag_values(argv: Sequence[str], flags: FlagList) -> dict[str, str]:
-    """Flag → its values as text, the last one of a flag that is repeated."""
+def _flag_values(argv: Sequence[str], flags: FlagList) -> dict[str, _Value]:
+    """Flag → what it is given, the last one of a flag that is repeated. All names of a flag are one."""
     shown = redact_argv(argv)
     values = {}
     for one in given(argv, flags):
         words = shown[one.begin : one.end]
-        values[one.flag.name if one.flag and one.name in one.flag.names else one.name] = (
-            words[0].partition("=")[2] if one.equals else shlex.join(words[1:])
-        )
+        text = words[0].partition("=")[2] if one.equals else shlex.join(words[1:]).replace(f"'{HIDDEN}'", HIDDEN)
+        key = one.flag.name if one.flag and one.name in one.flag.names else one.name
+        values[key] = _Value(one.name, one.values, text)
     return values
 
 
-def _compared(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    for name in (*before, *(name for name in after if name not in before)):
-        if name not in after:
-            yield f"- {name} {before[name]}".rstrip()
-        elif name not in before:
-            yield f"+ {name} {after[name]}".rstrip()
-        elif before[name] != after[name]:
-            yield f"~ {name} {before[name]} → {after[name]}"
+@dataclass(frozen=True)
+class _Value:
+    name: str  # as the command gives it, in full
+    values: tuple[str, ...]
+    text: str  # the same, secrets hidden
+
+
+def _compared(before: Mapping[str, _Value], after: Mapping[str, _Value]) -> Iterable[str]:
+    for key, old in before.items():
+        new = after.get(key)
+        if new is None:
+            yield f"- {old.name} {old.text}".rstrip()
+        elif old.values != new.values:
+            yield f"~ {new.name} {old.text} → {new.text}"
+    for key, new in after.items():
+        if key not in before:
+            yield f"+ {new.name} {new.text}".rstrip()

@@ -108,6 +108,7 @@ class _Reader:
             return None
         hint = _without_optional(parts[0])
         option = self._known(words.get("cli_name")) or "--" + name.replace("_", "-")
+        words = {**words, **_keywords(words.get("action_kwargs"))}
         action_node = words.get("action")
         action = _action(action_node, self._known(action_node)) if action_node is not None else ""
         switch = _is_switch(action) if action else _is_name(hint, "bool") and "type_parser" not in words
@@ -120,7 +121,7 @@ class _Reader:
             name=option,
             aliases=tuple(aliases) if isinstance(aliases, list) else (),
             takes=SWITCH if switch else _takes(action, nargs, nargs is not None),
-            type=None if switch else _type_name(words.get("type_parser"), _hint_type(hint)),
+            type=None if switch else _type_name(words.get("type_parser") or words.get("type"), _hint_type(hint)),
             default=self._default(default, None),
             choices=self._choices(words.get("choices")) or literal,
             help=text,
@@ -164,6 +165,14 @@ class _Reader:
     def _choices(self, node: ast.expr | None) -> tuple[str, ...]:
         value = self._known(node)
         return tuple(str(item) for item in value) if isinstance(value, list) else ()
+
+
+def _keywords(node: ast.expr | None) -> dict[str, ast.expr]:
+    """``{"nargs": "*"}`` as keywords."""
+    if not isinstance(node, ast.Dict):
+        return {}
+    pairs = zip(node.keys, node.values, strict=True)
+    return {key.value: value for key, value in pairs if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
 def _add_argument_calls(module: ast.Module) -> Iterator[ast.Call]:
