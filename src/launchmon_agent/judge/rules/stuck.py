@@ -134,7 +134,7 @@ def _with_stacks(scene: Scene, view: StackView) -> Verdict | None:
     if scene.quiet_s < patience or view.moved or not _stacks_say_stuck(view):
         return None
     told = view.groups[0].explanation
-    waiting = len(view.groups) == 1 or all(waits(group) in ("peers", "gpu") for group in view.groups)
+    waiting = all(waits(group) in ("peers", "gpu") for group in view.groups)
     confidence = "high" if frozen and told is not None and waiting else "medium"
     if len(view.groups) > 1:
         return _divergent(scene, view, confidence)
