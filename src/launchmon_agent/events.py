@@ -460,10 +460,10 @@ class Verdict(Event):
 
 @dataclass(frozen=True)
 class Action(Event):
-    """One step of something a person asked for (a kill, a launch). Steps of one action share its ``id``."""
+    """One step of something a person asked for (a kill, a relaunch). Steps of one action share its ``id``."""
 
     kind: ClassVar[str] = "action"
-    action: str = ""  # kill | launch
+    action: str = ""  # kill | launch | relaunch
     id: str = ""
     step: str = ""  # TERM launcher | wait | KILL ranks | sweep | done | …
     state: str = ""  # doing | done | failed

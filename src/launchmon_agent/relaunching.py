@@ -7,8 +7,10 @@ run directory and a keeper of its own. Nothing is started before the old one has
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from launchmon_agent import keepers
@@ -40,7 +42,13 @@ class Relauncher:
         self._ask = ask
         self._emit = emit
         self._flags: FlagList | None = None
+        self._alive: Origin | None = None  # as it was when the server was last seen alive
         self._busy = False
+
+    async def remember(self) -> None:
+        """Read the environment while the server has one: it holds secrets that are recorded nowhere. Never raises."""
+        with contextlib.suppress(Refused):
+            await asyncio.to_thread(self._origin)
 
     async def options(self) -> dict[str, Any]:
         """All that a person needs to choose a change. Raises :class:`Refused`."""
@@ -113,9 +121,13 @@ class Relauncher:
         return origin, self._flags
 
     def _origin(self) -> Origin:
-        if isinstance(self._subject, RunDirectory):
-            return origin_of_run(self._subject)
-        return origin_of_process(self._subject)
+        run = self._subject
+        found = origin_of_run(run) if isinstance(run, RunDirectory) else origin_of_process(run, self._alive)
+        if found.pid is not None:
+            self._alive = found
+        elif self._alive is not None:
+            return replace(found, environ=self._alive.environ, environ_of="that of the server before it ended")
+        return found
 
     async def _remedies(self, origin: Origin, flags: FlagList) -> list[dict[str, Any]]:
         """Those of the present verdict that this SGLang takes, the best first."""

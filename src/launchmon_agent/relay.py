@@ -57,6 +57,12 @@ class Relay:
             await asyncio.gather(self._pump, return_exceptions=True)
         if self._writer is not None:
             self._writer.close()
+        self._give_up("this run is not followed any more")
+
+    def _give_up(self, why: str) -> None:
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(Refused(why))
 
     async def _connect(self) -> asyncio.StreamReader:
         file = self._directory.read()
@@ -80,9 +86,7 @@ class Relay:
             while line := await read_line(reader):
                 self._pass_on(line)
             self._writer = None
-            for future in self._waiting.values():
-                if not future.done():
-                    future.set_exception(Refused("the keeper of this run ended before it answered"))
+            self._give_up("the keeper of this run ended before it answered")
             if not await asyncio.to_thread(keepers.ensure, self._directory):
                 self._tell("the keeper has ended, and so has the server")
                 return

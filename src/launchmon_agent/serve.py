@@ -98,18 +98,21 @@ class Agent:
 
     async def _relaunch(self, request: Request) -> Any:
         """After a relaunch this agent follows the new run: its events come next, then the reply."""
-        if self._subject is None:
-            raise Refused("no run is chosen yet", "attach or launch comes first")
         if self._relauncher is None:
-            self._relauncher = Relauncher(self._subject, self._ask, lambda event: self._peer.send(events.encode(event)))
+            raise Refused("no run is chosen yet", "attach or launch comes first")
         if request.do == "relaunch-options":
             return await self._relauncher.options()
         if request.do == "relaunch-plan":
             return await self._relauncher.plan(request.args)
         directory = await self._relauncher.run(request.args)
         await self.leave()
-        self._relauncher = None
         return await self._follow_directory(directory)
+
+    async def _choose(self, subject: RunDirectory | Found) -> None:
+        """The run that is followed from now on."""
+        self._subject = subject
+        self._relauncher = Relauncher(subject, self._ask, lambda event: self._peer.send(events.encode(event)))
+        await self._relauncher.remember()
 
     def _followed(self) -> str:
         if isinstance(self._subject, RunDirectory):
@@ -123,12 +126,12 @@ class Agent:
         if isinstance(chosen, RunDirectory):
             return await self._follow_directory(chosen)
         run = self._watch_here(await asyncio.to_thread(observe.foreign_run, chosen, args))
-        self._subject = chosen
+        await self._choose(chosen)
         return run
 
     async def _follow_directory(self, directory: RunDirectory) -> Any:
         """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""
-        self._subject = directory
+        await self._choose(directory)
         if await asyncio.to_thread(keepers.ensure, directory):
             relay = Relay(directory, self._peer.send)
             run = await relay.open()

@@ -115,3 +115,33 @@ async def test_a_read_only_session_never_asks_for_a_kill() -> None:
         await session.kill()
     assert pipe.heard.empty()
     await session.close()
+
+
+async def test_another_run_begins_a_model_of_its_own_before_its_events_are_folded() -> None:
+    pipe = FakePipe(hello())
+    session = await Session.open(pipe)
+    pipe.say(events.encode(Run(1.0, id="one")))
+    pipe.say(events.encode(Gpus(2.0, gpus=(Gpu(0),))))
+    relaunching = asyncio.create_task(session.relaunch(add=["--x"]))
+    heard = await pipe.heard.get()
+    assert (heard["do"], heard["add"]) == ("relaunch", ["--x"])
+    first = session.model
+    pipe.say(events.encode(Run(3.0, id="two", attempt=2)))
+    pipe.say(wire.reply_line(heard["id"], {"kind": "run", "at": 3.0, "id": "two", "attempt": 2}))
+    assert (await relaunching).attempt == 2
+    assert session.model is not first
+    assert session.model.run is not None and session.model.run.id == "two" and session.model.gpus is None
+    pipe.say(events.encode(Run(4.0, id="two", attempt=2, tp=8)))  # more is known of the same run
+    model = session.model
+    woken = asyncio.Event()
+    session.subscribe(woken.set)
+    await woken.wait()
+    assert session.model is model and session.model.run is not None and session.model.run.tp == 8
+    await session.close()
+
+
+async def test_a_read_only_view_relaunches_nothing() -> None:
+    session = await Session.open(FakePipe(hello()), read_only=True)
+    with pytest.raises(Refused, match="read-only"):
+        await session.relaunch(add=["--x"])
+    await session.close()

@@ -170,6 +170,10 @@ async def test_a_secret_that_nobody_knows_any_more_has_to_be_given_again() -> No
     async with agent() as session:
         first = await launch(session, "seed", HF_TOKEN=SECRET)
         await session.kill(force=True)
+        plan = await session.relaunch_plan()
+        assert plan["environment"] == "that of the server before it ended"
+    async with agent() as session:
+        await session.attach(run=first.id)
         with pytest.raises(Refused, match="HF_TOKEN is not known any more"):
             await session.relaunch(add=["--disable-cuda-graph"])
         second = await session.relaunch(add=["--disable-cuda-graph"], set={"HF_TOKEN": "another"})

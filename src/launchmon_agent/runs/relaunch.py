@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from launchmon_agent.discover import Found
@@ -128,8 +128,13 @@ def origin_of_run(place: RunDirectory) -> Origin:
     )
 
 
-def origin_of_process(found: Found) -> Origin:
-    """Of a run that somebody else started. Raises :class:`Refused` where a service manager or a container owns it."""
+def origin_of_process(found: Found, before: Origin | None = None) -> Origin:
+    """Of a run that somebody else started. Raises :class:`Refused` where a service manager or a container owns it.
+
+    ``before``: the answer when it was last alive, of which nothing can be read once it has ended.
+    """
+    if before is not None and not proc.alive(found.pid, found.start_time):
+        return replace(before, pid=None)
     if found.orphaned or not found.argv:
         raise Refused(
             "This run cannot be relaunched",
