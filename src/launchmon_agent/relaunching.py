@@ -89,7 +89,7 @@ class Relauncher:
             planned = await self._plan(args)
             await asyncio.to_thread(check, planned)
             await self._ask(Request(0, "clear", {"port": planned.port, "force": bool(args.get("force"))}))
-            text = f"attempt {planned.origin.attempt + 1}: {', '.join(planned.difference) or 'nothing changed'}"
+            text = f"attempt {planned.origin.newest + 1}: {', '.join(planned.difference) or 'nothing changed'}"
             self._tell("start", "doing", f"{text}; environment: {planned.origin.environ_of}")
             try:
                 return await asyncio.to_thread(keepers.launch, planned.request(anyway=bool(args.get("anyway"))))

@@ -43,6 +43,7 @@ class Origin:
     name: str | None = None
     series: str | None = None
     attempt: int = 1
+    newest: int = 1  # number of the newest attempt of the series
     pid: int | None = None  # of the launcher, where it is alive
     while_watched: bool = False
     without: tuple[str, ...] = ()  # preparations that were left out
@@ -71,7 +72,7 @@ class Plan:
             "difference": self.difference,
             "warnings": self.warnings,
             "environment": self.origin.environ_of,
-            "attempt": self.origin.attempt + 1,
+            "attempt": self.origin.newest + 1,
             "series": self.origin.series,
         }
 
@@ -87,7 +88,7 @@ class Plan:
             "without": self.origin.without,
             "run": {
                 **({"series": self.origin.series} if self.origin.series else {}),
-                "attempt": self.origin.attempt + 1,
+                "attempt": self.origin.newest + 1,
                 "parent": self.origin.id,
                 "change": self.difference,
                 "env": self.env,
@@ -121,7 +122,8 @@ def origin_of_run(place: RunDirectory) -> Origin:
         environ_of=said,
         name=file.name,
         series=file.series or place.id,
-        attempt=_newest_attempt(file),
+        attempt=file.attempt,
+        newest=_newest_attempt(file),
         pid=server.pid if alive and server is not None else None,
         while_watched=file.while_watched,
         without=() if any(one.startswith("PYTHONPATH=") for one in file.preparations) else ("hook",),
