@@ -283,7 +283,7 @@ async def test_locals_of_the_selected_rank() -> None:
     session = fake.seed()
     plain = fake_dumps.odd_one(session.model.now - 1)
     frames = tuple(
-        replace(each, locals={"lock_path": "'/root/.cache/lock'"}) if each.function == "FileBaton.wait" else each
+        replace(each, locals={"lock_path": "'/home/me/lock'"}) if each.function == "FileBaton.wait" else each
         for each in plain.frames
     )
     session.dumps = [plain, replace(plain, at=session.model.now, id="later", frames=frames)]
@@ -292,7 +292,10 @@ async def test_locals_of_the_selected_rank() -> None:
         assert "lock_path" not in rig.text("stacks-frames")
         await rig.press("l")
         assert session.dumped[-1] == (False, "TP3")
-        assert "lock_path = '/root/.cache/lock'" in rig.text("stacks-frames")
+        assert "variables of TP3" in rig.text("stacks-frames")
+        assert "lock_path = '/home/me/lock'" in rig.text("stacks-frames")
+        await rig.press("down")
+        assert "variables" not in rig.text("stacks-frames"), "they are not those of another rank"
 
 
 async def test_the_selection_moves_and_survives_another_dump() -> None:

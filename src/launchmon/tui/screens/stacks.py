@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events, work
@@ -216,25 +216,9 @@ class StacksScreen(Screen[None]):
         self._list.fill([head], body, where)
 
     def _draw_frames(self, merged: Merged | None) -> None:
-        width, item = self._frames.size.width, self._board.selected
-        if not width or merged is None:
-            return
-        head: Row
-        body: Sequence[Row]
-        if item is None:
-            head, body = ((" ", "plain"), ("FRAMES", "title")), ()
-        elif item.pair is not None:
-            head = ((" ", "plain"), ("BEFORE AND NOW", "title"), (f"  {item.label} · innermost first", "muted"))
-            pair = item.pair
-            body = rows.pair_rows(pair.before, pair.after, pair.common, width, fold=self._board.fold)
-        else:
-            what = "innermost first" if self._board.fold else "innermost first, none folded"
-            head = ((" ", "plain"), ("FRAMES", "title"), (f"  {item.label} · {what}", "muted"))
-            values = rows.variables(merged.dump)
-            body = rows.frame_rows(item.frames, width, fold=self._board.fold, text=self._board.filter, values=values)
-            if not body:
-                body = [(("  no frames: see above", "muted"),)]
-        self._frames.fill([head], body)
+        width = self._frames.size.width
+        if width and merged is not None:
+            self._frames.fill(*rows.frames_pane(self._board, merged.dump, width))
 
     # --------------------------------------------------------------------------------------------------------- actions
 

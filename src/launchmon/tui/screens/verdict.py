@@ -16,11 +16,13 @@ from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.verdict import heading, rows
 from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.widgets.facts import paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.pager import Pager
 from launchmon_agent.events import Next, Verdict
+from launchmon_agent.stacks.ranges import label
 
 REFRESH_S = 1.0
 WIDEST = 110
@@ -81,6 +83,12 @@ class VerdictScreen(Screen[None]):
     def action_verdict_stacks(self) -> None:
         self.app.push_screen(StacksScreen(self.session))
 
+    def action_verdict_relaunch(self) -> None:
+        if self.session.read_only:
+            self.notify("This session is read-only: nothing can be relaunched from here.", severity="warning")
+            return
+        self.app.push_screen(RelaunchScreen(self.session))
+
     def action_leave_verdict(self) -> None:
         self.app.pop_screen()
 
@@ -123,7 +131,7 @@ def whole(view: View, width: int) -> list[Row]:
 
 
 def _blames(verdict: Verdict, width: int) -> list[Row]:
-    return _section("look first at", _bullet(", ".join(verdict.blames), width)) if verdict.blames else []
+    return _section("look first at", _bullet(label(verdict.blames), width)) if verdict.blames else []
 
 
 def _next(verdict: Verdict, width: int) -> list[Row]:

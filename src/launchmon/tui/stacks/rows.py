@@ -256,6 +256,24 @@ def _of(item: Item, chosen: bool) -> str:
 # ---------------------------------------------------------------------------------------------------------- the frames
 
 
+def frames_pane(board: Board, dump: Stacks, width: int) -> tuple[list[Row], list[Row]]:
+    """Head and body of what is shown of the selected entry: its frames, or both its stacks in a comparison."""
+    item = board.selected
+    if item is None:
+        return [((" ", "plain"), ("FRAMES", "title"))], []
+    order = "innermost first" if board.fold else "innermost first, none folded"
+    if item.pair is not None:
+        pair, title = item.pair, "BEFORE AND NOW"
+        body = pair_rows(pair.before, pair.after, pair.common, width, fold=board.fold)
+    else:
+        owners, values = variables(dump, item.who)
+        order += f" · variables of {owners}" if values else ""
+        title = "FRAMES"
+        body = frame_rows(item.frames, width, fold=board.fold, text=board.filter, values=values)
+    head: Row = ((" ", "plain"), (title, "title"), (f"  {item.label} · {order}", "muted"))
+    return [head], body or [(("  no frames: see above", "muted"),)]
+
+
 def frame_rows(
     frames: Sequence[MergedFrame],
     width: int,
@@ -287,13 +305,16 @@ def frame_rows(
     return rows
 
 
-def variables(dump: Stacks) -> Mapping[tuple[str, str, int], Mapping[str, str]]:
-    """The local variables of a dump, by function, file and line."""
-    return {
-        (frame.function, short_file(frame), frame.line): frame.locals
-        for frame in dump.frames
-        if frame.locals and frame.line is not None
-    }
+def variables(dump: Stacks, who: Collection[str]) -> tuple[str, dict[tuple[str, str, int], Mapping[str, str]]]:
+    """Whose local variables of these processes are known, and they, by function, file and line."""
+    owners: list[str] = []
+    found: dict[tuple[str, str, int], Mapping[str, str]] = {}
+    for stack in dump.stacks:
+        frames = [dump.frames[at] for thread in stack.threads for at in thread.frames if stack.who in who]
+        known = [frame for frame in frames if frame.locals and frame.line is not None]
+        owners += [stack.who] if known else []
+        found.update({(frame.function, short_file(frame), frame.line or 0): frame.locals for frame in known})
+    return label(owners), found
 
 
 def folded(frames: Sequence[MergedFrame]) -> str:

@@ -27,8 +27,8 @@ MEANS = {
 STATES = {"T": "stopped by a signal", "t": "held by a debugger", "D": "in disk sleep", "Z": "a zombie"}
 """States in which a process cannot run on by itself."""
 
-PYTHON = "Python"
-"""The family of the standard library."""
+PYTHON, NATIVE = "Python", "native code"
+"""The families of the standard library, and of what is no Python."""
 
 _PID = re.compile(r" of process \d+")
 _PATH = 2
@@ -130,14 +130,14 @@ def states(dump: Stacks, who: Collection[str]) -> str:
 def path(frames: Sequence[MergedFrame]) -> str:
     """The innermost functions of the code that matters: ``monitored_barrier ‹ dist_barrier_after_load``."""
     own = [frame for frame in frames if not frame.runtime] or list(frames)
-    telling = [frame for frame in own if family(frame) != PYTHON] or own
+    telling = [frame for frame in own if family(frame) not in (PYTHON, NATIVE)] or own
     return " ‹ ".join(short_function(frame.function) for frame in telling[:_PATH])
 
 
 def family(frame: MergedFrame) -> str:
     """Whose code it is: ``torch``, ``sglang``, ``Python``, ``native code``."""
     if frame.native:
-        return "native code"
+        return NATIVE
     package = frame.file.partition("/")[0]
     if package.startswith("<") or package.removesuffix(".py") in sys.stdlib_module_names:
         return PYTHON

@@ -73,6 +73,12 @@ def test_whose_code_a_frame_is(file: str, native: bool, family: str) -> None:
     assert words.family(frame("f", file, native=native)) == family
 
 
+def test_code_that_matters_stands_for_a_stack() -> None:
+    frames = [frame("recv", "libc.so.6", native=True), frame("wait", "threading.py"), frame("barrier", "torch/d.py")]
+    assert words.path(frames) == "barrier"
+    assert words.path(frames[:2]) == "recv ‹ wait", "where there is no other"
+
+
 # ---------------------------------------------------------------------------------------------------------------- rows
 
 
