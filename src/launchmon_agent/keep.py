@@ -23,7 +23,7 @@ from typing import Any
 
 from launchmon_agent import observe, wire
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes
+from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict
 from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
 from launchmon_agent.preflight.finding import Finding
@@ -46,6 +46,9 @@ ABANDONED_S = 3.0
 CALM_S = 60.0
 CALM_SAMPLE_S = 10.0
 """Once a run has been ready for CALM_S, only one sample of each kind in CALM_SAMPLE_S is recorded."""
+
+SAME_VERDICT_S = 60.0
+"""A verdict that differs from the one before only in its durations is recorded once a minute."""
 
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
@@ -93,6 +96,7 @@ class Keeper:
         self._clients = 0
         self._left_at = time.monotonic()
         self._recorded_at: dict[str, float] = {}
+        self._recorded_verdict: Verdict | None = None
         self._known_offset = -1
         self._past: list[Exit] = []
         self._while_watched = False
@@ -251,7 +255,22 @@ class Keeper:
             return
         if event.kind in SAMPLES and not self._is_due(event):
             return
+        if isinstance(event, Verdict) and not self._says_more(event):
+            return
         self._recording.append(_without_helpers(event))
+
+    def _says_more(self, verdict: Verdict) -> bool:
+        """Whether it differs from the last recorded in more than its seconds, or that one is a minute old."""
+        last = self._recorded_verdict
+        same = last is not None and (last.verdict, last.confidence, last.blames) == (
+            verdict.verdict,
+            verdict.confidence,
+            verdict.blames,
+        )
+        if same and last is not None and verdict.at - last.at < SAME_VERDICT_S:
+            return False
+        self._recorded_verdict = verdict
+        return True
 
     def _is_due(self, event: Event) -> bool:
         ready = self._watch.model.marks("ready")

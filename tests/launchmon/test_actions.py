@@ -6,7 +6,10 @@ import pytest
 
 from launchmon.actions import ACTIONS, Action, by_id, in_scope, key_name
 
-TOGETHER = (("app", "run", "panel"), ("app", "home"))
+TOGETHER = (
+    ("app", "run", "panel"),
+    *(("app", screen) for screen in ("home", "stacks", "verdict", "relaunch", "ledger")),
+)
 """Scopes whose keys work at the same time."""
 
 
