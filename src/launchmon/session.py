@@ -164,7 +164,10 @@ class Session:
     async def dump(self, native: bool = False, locals_of: str | None = None) -> Stacks:
         """The stacks of all ranks now; the dump is in the model too. Raises :class:`Refused`."""
         name = await self.request("dump", native=native, locals_of=locals_of)
-        return next(dump for dump in reversed(self.model.stacks) if dump.id == name)
+        found = next((dump for dump in reversed(self.model.stacks) if dump.id == name), None)
+        if found is None:
+            raise Refused("the dump was taken, and has not arrived", "the link is slow, or lost", "d takes another")
+        return found
 
     async def kill_plan(self) -> list[Victim]:
         """The processes that a kill would end now."""

@@ -52,6 +52,9 @@ STALL_DUMPS = 3
 STALL_DUMP_EVERY_S = 5.0
 """When a stall begins, so many dumps are taken: frames that do not move tell a dead-lock from slow work."""
 
+THREADS = ("sensors", "gpu", "log", "http", "ras", "stacks")
+"""What may block, each on its own: the GPU driver, the log, the server's port, NCCL, py-spy."""
+
 REPLACEABLE = (Gpus, Processes, Host, Http, Heartbeat, Ras, Log, Progress)
 """Kinds of which only the newest counts: dropped for a listener who does not keep up."""
 
@@ -138,9 +141,7 @@ class Watch:
         self._exit_code = exit_code
         self._http: HttpSource | None = None
         self._listeners: list[Listener] = []
-        self._threads = {
-            name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in ("sensors", "gpu", "log", "http", "stacks")
-        }
+        self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in THREADS}
         self._poked = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
         self._stalled = False
