@@ -16,8 +16,8 @@ class Action:
     help: str
     """A sentence, for the help screen and the palette."""
     scope: str
-    """Where it works: app (everywhere), run (the main screen), panel (a focused panel), stacks or verdict (the screens
-    of that name) or home (the list of runs)."""
+    """Where it works: app (everywhere), run (the main screen), panel (a focused panel), stacks, verdict, relaunch or
+    ledger (the screens of that name) or home (the list of runs)."""
     footer: int = 0
     """Place in the footer, from 1 (the last to leave when room is short); 0 keeps it out."""
     confirm: bool = False
@@ -51,6 +51,7 @@ _KEY_NAMES = {
     "tab": "Tab",
     "shift+tab": "⇧Tab",
     "space": "Space",
+    "plus": "+",
     "f1": "F1",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
@@ -83,7 +84,7 @@ ACTIONS: tuple[Action, ...] = (
         "stacks",
         "Read the stacks of all ranks now, and show what each waits for.",
         "run",
-        4,
+        5,
     ),
     Action(
         "stacks-native",
@@ -103,19 +104,37 @@ ACTIONS: tuple[Action, ...] = (
         changes=True,
     ),
     Action(
+        "relaunch",
+        ("r",),
+        "relaunch",
+        "Start the run again with something changed: remedies, flags, variables. Shows what changes, and asks first.",
+        "run",
+        4,
+        confirm=True,
+        changes=True,
+    ),
+    Action(
         "search",
         ("slash",),
         "search",
         "Search the whole log. ^R in the prompt switches to regular expressions.",
         "run",
-        5,
+        6,
     ),
     Action("search-next", ("n",), "next hit", "Go to the next place where the search text occurs.", "run"),
     Action("search-previous", ("N",), "previous hit", "Go to the previous place where the search text occurs.", "run"),
-    Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 6),
+    Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 8),
     Action("error-previous", ("E",), "previous error", "Go to the previous error in the log.", "run"),
     Action("verdict", ("v",), "verdict", "Show the whole verdict: evidence, what is ruled out, what to do.", "run", 7),
-    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 8),
+    Action(
+        "attempts",
+        ("a",),
+        "attempts",
+        "Show all attempts of this series beside each other: changes, times, verdicts.",
+        "run",
+        9,
+    ),
+    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 10),
     Action(
         "filter-rank",
         tuple("0123456789"),
@@ -124,9 +143,9 @@ ACTIONS: tuple[Action, ...] = (
         "run",
         takes_key=True,
     ),
-    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 10),
+    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 12),
     Action(
-        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 9
+        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 11
     ),
     Action("pan-left", ("left",), "left", "Move a log that is not wrapped to the left.", "run"),
     Action("pan-right", ("right",), "right", "Move a log that is not wrapped to the right.", "run"),
@@ -186,7 +205,64 @@ ACTIONS: tuple[Action, ...] = (
     ),
     # the verdict
     Action("verdict-stacks", ("d",), "stacks", "Read the stacks of all ranks now.", "verdict", 4),
+    Action(
+        "verdict-relaunch",
+        ("r",),
+        "relaunch",
+        "Start the run again with something changed, the first remedy switched on.",
+        "verdict",
+        5,
+        confirm=True,
+        changes=True,
+    ),
     Action("leave-verdict", ("escape", "v"), "back", "Back to the run.", "verdict", 3),
+    # the relaunch
+    Action(
+        "start",
+        ("enter", "ctrl+r"),
+        "start",
+        "Start the next attempt with what is chosen. Says what ends first, and asks.",
+        "relaunch",
+        4,
+        confirm=True,
+        changes=True,
+    ),
+    Action("flip", ("space", "x"), "on/off", "Switch the selected line on or off, or open its group.", "relaunch", 5),
+    Action(
+        "add-change",
+        ("a", "plus"),
+        "add",
+        "Type a change: --flag=VALUE, drop --flag, NAME=VALUE, unset NAME.",
+        "relaunch",
+        6,
+    ),
+    Action("edit-change", ("e",), "edit", "Give the selected flag or variable another value.", "relaunch", 7),
+    Action("copy-command", ("y",), "copy", "Copy the exact command line, through the terminal.", "relaunch", 8),
+    Action("take-back", ("u",), "none", "Take all changes back: the command as it was.", "relaunch", 9),
+    Action("leave-relaunch", ("escape",), "back", "Leave. Nothing is ended or started.", "relaunch", 3),
+    Action("choice-up", ("up",), "up", "Select the line above.", "relaunch"),
+    Action("choice-down", ("down",), "down", "Select the line below.", "relaunch"),
+    Action("choice-first", ("home", "g"), "first", "Select the first line.", "relaunch"),
+    Action("choice-last", ("end", "G"), "last", "Select the last line.", "relaunch"),
+    Action("plan-up", ("pageup",), "page up", "One page up in what changes.", "relaunch"),
+    Action("plan-down", ("pagedown",), "page down", "One page down in what changes.", "relaunch"),
+    # the attempts
+    Action(
+        "relaunch-from",
+        ("enter", "r"),
+        "relaunch from here",
+        "Start again with the selected attempt's command, with or without further changes. Asks first.",
+        "ledger",
+        4,
+        confirm=True,
+        changes=True,
+    ),
+    Action("copy-attempt", ("y",), "copy", "Copy the selected attempt's command line.", "ledger", 5),
+    Action("leave-attempts", ("escape", "a"), "back", "Back to the run.", "ledger", 3),
+    Action("attempt-up", ("up",), "up", "Select the attempt above.", "ledger"),
+    Action("attempt-down", ("down",), "down", "Select the attempt below.", "ledger"),
+    Action("attempt-page-up", ("pageup",), "page up", "One page up in what is said of it.", "ledger"),
+    Action("attempt-page-down", ("pagedown", "space"), "page down", "One page down in what is said of it.", "ledger"),
     # the list of runs
     Action("attach", ("enter",), "attach", "Watch the selected run. Nothing about it is changed.", "home", 3),
     Action("refresh", ("r",), "look again", "Look again for runs on this machine.", "home", 4),

@@ -12,10 +12,11 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
-from tests.support import fake_dumps
+from tests.support import fake_dumps, fake_relaunch
 
 GIB = 1024**3
 T0 = 1_764_400_000.0
@@ -228,6 +229,14 @@ class FakeSession:
     """What the next dumps bring, the last of them again and again."""
     dumped: list[tuple[bool, str | None]] = field(default_factory=list)
     dump_gate: asyncio.Event | None = None
+    options: dict[str, Any] = field(default_factory=fake_relaunch.options)
+    attempts: dict[str, Any] = field(default_factory=fake_relaunch.ledger)
+    planned: list[dict[str, Any]] = field(default_factory=list)
+    relaunched: list[dict[str, Any]] = field(default_factory=list)
+    plan_gate: asyncio.Event | None = None
+    relaunch_gate: asyncio.Event | None = None
+    relaunch_refusal: Refused | None = None
+    """Raised by :meth:`relaunch` after what it waits for."""
 
     def age(self) -> float:
         return time.monotonic() - self._heard if self.since_event is None else self.since_event
@@ -290,6 +299,36 @@ class FakeSession:
         self.model.stacks.append(found)
         self.changed()
         return found
+
+    async def relaunch_options(self) -> dict[str, Any]:
+        self._request()
+        return self.options
+
+    async def relaunch_plan(self, **change: Any) -> dict[str, Any]:
+        self._request()
+        self.planned.append(change)
+        if self.plan_gate is not None:
+            await self.plan_gate.wait()
+        return fake_relaunch.plan(change)
+
+    async def relaunch(self, **change: Any) -> events.Run:
+        """The model is another one afterwards, and the log is the new run's."""
+        self._request()
+        self.relaunched.append(change)
+        if self.relaunch_gate is not None:
+            await self.relaunch_gate.wait()
+        if self.relaunch_refusal is not None:
+            raise self.relaunch_refusal
+        old = self.model.run
+        assert old is not None
+        run = replace(old, id=f"{old.id}-next", attempt=old.attempt + 1, parent=old.id, at=self.model.now)
+        self.model, self.text = FakeModel(run=run, now=self.model.now + 1), FakeLog()
+        self.changed()
+        return run
+
+    async def ledger(self, run: str | None = None) -> dict[str, Any]:
+        self._request()
+        return self.attempts
 
     def _next_dump(self) -> events.Stacks:
         number = len(self.model.stacks) + 1

@@ -17,11 +17,14 @@ from launchmon.actions import Action, in_scope
 from launchmon.tui import theme
 from launchmon.tui.bindings import bindings, method
 from launchmon.tui.protocol import Found, SessionLike
+from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Pick
+from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.screens.stacks import StacksScreen
+from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.screens.verdict import VerdictScreen
 from launchmon_agent.errors import Refused
 
@@ -137,6 +140,12 @@ class LaunchmonApp(App[Outcome]):
         if self.session is not None:
             await self.session.close()
 
+    async def on_start_screen_relaunched(self, event: StartScreen.Relaunched) -> None:
+        """Back to the run, which is the new one now, from the screens that led to it."""
+        while isinstance(self.screen, (StartScreen, RelaunchScreen, AttemptsScreen, VerdictScreen)):
+            await self.pop_screen()
+        self.notify(f"✓ attempt {event.run.attempt} has started", markup=False)
+
     # ---------------------------------------------------------------------------------------------------------- actions
 
     async def action_detach(self) -> None:
@@ -154,7 +163,7 @@ class LaunchmonApp(App[Outcome]):
             name, text = screen.focused_help
             sections = [("this screen", RunScreen.HELP), (f"the {name} panel (focused)", text)]
             self.push_screen(HelpScreen("Help", sections, in_scope(*_scopes(screen), "app")))
-        elif isinstance(screen, (HomeScreen, ConnectScreen, StacksScreen, VerdictScreen)):
+        elif isinstance(screen, _HELPED):
             self.push_screen(HelpScreen("Help", [("this screen", screen.HELP)], in_scope(*_scopes(screen), "app")))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
@@ -171,13 +180,21 @@ class LaunchmonApp(App[Outcome]):
         return run
 
 
+_HELPED = (HomeScreen, ConnectScreen, StacksScreen, VerdictScreen, RelaunchScreen, AttemptsScreen)
+"""Screens that explain themselves as a whole."""
+
+
 def _scopes(screen: Screen[Any]) -> tuple[str, ...]:
     """Which actions work on this screen, beside those that work everywhere."""
     if isinstance(screen, RunScreen):
         return "run", "panel"
     if isinstance(screen, StacksScreen):
         return "stacks", "panel"
-    return ("verdict", "panel") if isinstance(screen, VerdictScreen) else ("home",)
+    if isinstance(screen, VerdictScreen):
+        return "verdict", "panel"
+    if isinstance(screen, RelaunchScreen):
+        return ("relaunch",)
+    return ("ledger",) if isinstance(screen, AttemptsScreen) else ("home",)
 
 
 def run_app(

@@ -92,6 +92,11 @@ class Viewport:
         self.top = 0
         self.sub = 0
 
+    def forget(self) -> None:
+        """Show the end of a log of which nothing is known yet."""
+        self.buffer, self.follow = LogBuffer(), True
+        self.top = self.sub = 0
+
     def resize(self, width: int, height: int) -> None:
         self.width, self.height = max(1, width), max(1, height)
         self.sub = 0

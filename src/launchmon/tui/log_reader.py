@@ -37,6 +37,13 @@ class LogReader:
 
     # ---------------------------------------------------------------------------------------------------- on the spot
 
+    def begin_anew(self) -> None:
+        """Another log takes the place of this one: forget its lines, follow the new one."""
+        self.viewport.forget()
+        self.rank = self.current = None
+        self.message, self.loaded, self._owed = "", False, 0
+        self._asked += 1
+
     def scroll(self, rows: int) -> None:
         """Move as far as the lines at hand reach; :meth:`settle` fetches what is missing."""
         port = self.viewport

@@ -185,6 +185,26 @@ class SessionLike(Protocol):
         """
         ...
 
+    async def relaunch_options(self) -> dict[str, Any]:
+        """The run's command and variables, the flags and toggles of its SGLang, and the remedies of the verdict."""
+        ...
+
+    async def relaunch_plan(self, **change: Any) -> dict[str, Any]:
+        """What :meth:`relaunch` with the same arguments would start; changes nothing."""
+        ...
+
+    async def relaunch(self, **change: Any) -> events.Run:
+        """End the run and follow its next attempt, with a model of its own. After a refusal nothing was started.
+
+        ``change``: ``add``, ``drop``, ``set``, ``unset``, ``back_to``, ``force`` (without grace), ``anyway`` (start
+        whatever the preflight says).
+        """
+        ...
+
+    async def ledger(self, run: str | None = None) -> dict[str, Any]:
+        """The attempts of the series of ``run``, or of the run that is followed."""
+        ...
+
     async def close(self) -> None: ...
 
 

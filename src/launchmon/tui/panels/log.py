@@ -147,6 +147,11 @@ class LogPanel(Vertical):
             return ((f"  nothing from {self.reader.rank} (f shows the next rank, Esc all)", "muted"),)
         return (("  nothing written yet", "muted"),)
 
+    def begin_anew(self) -> None:
+        """The log of another run is to be read from now on."""
+        self._seen = None
+        self.reader.begin_anew()
+
     # ---------------------------------------------------------------------------------------------------------- acting
 
     def scroll_rows(self, rows: int) -> None:

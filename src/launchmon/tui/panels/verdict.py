@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from launchmon.tui.format import clip, duration, plural
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
+from launchmon.tui.relaunch.draft import change_words
 from launchmon.tui.widgets.facts import fact, paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.panel import Content, Panel, Space
@@ -111,7 +112,7 @@ def rows(view: View, width: int) -> list[Row]:
         return [*paragraph(_before_any(view), width), *_notices(view, width)]
     out = paragraph(verdict.summary or "No summary.", width)
     for place, step in enumerate(verdict.next):
-        out += fact("next" if place == 0 else "", next_words(step), width, "strong")
+        out += fact("next" if place == 0 else "", next_words(step, view.read_only), width, "strong")
     out += fact("ruled out", " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out), width)
     out += fact("blames", ", ".join(verdict.blames), width)
     for item in verdict.evidence:
@@ -121,9 +122,11 @@ def rows(view: View, width: int) -> list[Row]:
     return out + _notices(view, width)
 
 
-def next_words(step: Next) -> str:
-    """``relaunch --disable-cuda-graph (why)``."""
+def next_words(step: Next, read_only: bool = False) -> str:
+    """``r relaunch + --disable-cuda-graph (why)``: what to press where a key does it."""
     words = " ".join([step.do, *step.change])
+    if step.do == "relaunch" and step.change:
+        words = f"{'' if read_only else 'r '}relaunch {change_words(step.change)}"
     return f"{words} ({step.why})" if step.why else words
 
 

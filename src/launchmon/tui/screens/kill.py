@@ -120,7 +120,7 @@ class KillScreen(ModalScreen[None]):
         width = max(20, min(96, self.size.width * 9 // 10) - 4)
         most = max(8, self.size.height * 9 // 10 - 2)
         steps = self._steps()
-        failed = self._refusal is not None or any(step.state == "failed" for step in _latest(steps))
+        failed = self._refusal is not None or any(step.state == "failed" for step in latest_steps(steps))
         over = self._returned and not failed
         self.set_class(over, "-over")
         self.set_class(failed, "-failed")
@@ -177,18 +177,22 @@ def question_rows(plan: Sequence[Victim] | None, refusal: Refused | None, width:
 
 def progress_rows(steps: Sequence[Action], refusal: Refused | None, returned: bool, width: int) -> list[Row]:
     """The steps so far, then how it ended."""
-    rows: list[Row] = []
-    for step in _latest(steps):
-        glyph, tone = STEP_GLYPHS.get(step.state, ("·", "muted"))
-        lines = wrap(one_line(f"{step.step}  {step.text}"), width - 2)
-        rows.append(((f"{glyph} ", tone), (lines[0], "plain")))
-        rows += [((f"  {line}", "plain"),) for line in lines[1:]]
-    if not rows:
-        rows.append((("◉ ", "busy"), ("beginning", "plain")))
+    rows = step_rows(latest_steps(steps), width)
     if refusal is not None:
         rows += [(), *refusal_rows(refusal, width)]
     closing = "close" if returned else "close; the kill goes on"
     return [*rows, (), (("Esc", "key"), (f" {closing}", "plain"))]
+
+
+def step_rows(steps: Sequence[Action], width: int) -> list[Row]:
+    """Each step with its state; a word that it begins where there is none yet."""
+    rows: list[Row] = []
+    for step in steps:
+        glyph, tone = STEP_GLYPHS.get(step.state, ("·", "muted"))
+        lines = wrap(one_line(f"{step.step}  {step.text}"), width - 2)
+        rows.append(((f"{glyph} ", tone), (lines[0], "plain")))
+        rows += [((f"  {line}", "plain"),) for line in lines[1:]]
+    return rows or [(("◉ ", "busy"), ("beginning", "plain"))]
 
 
 def refusal_rows(refusal: Refused, width: int) -> list[Row]:
@@ -200,7 +204,7 @@ def refusal_rows(refusal: Refused, width: int) -> list[Row]:
     return rows
 
 
-def _latest(steps: Sequence[Action]) -> list[Action]:
+def latest_steps(steps: Sequence[Action]) -> list[Action]:
     """Each step once, in order, with its newest state."""
     latest: dict[tuple[str, str], Action] = {}
     for step in steps:

@@ -22,7 +22,9 @@ from launchmon.tui.panels.rail import Rail
 from launchmon.tui.panels.ranks import RanksPanel
 from launchmon.tui.panels.verdict import VerdictPanel, kept_dumps
 from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.kill import KillScreen
+from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.screens.verdict import VerdictScreen
 from launchmon.tui.widgets.panel import Panel
@@ -58,6 +60,7 @@ class RunScreen(Screen[None]):
         self._unsubscribe: Callable[[], None] | None = None
         self._soon: Timer | None = None
         self._shown: object = None
+        self._run_id: str | None = None
 
     def compose(self) -> ComposeResult:
         yield from self._panels
@@ -83,6 +86,7 @@ class RunScreen(Screen[None]):
     def look(self) -> None:
         """Show the session as it is now."""
         view = View.of(self.session)
+        self._notice_relaunch(view)
         self.set_class(view.stale, "-stale")
         self._shown = self._urgent()
         for panel in self._panels:
@@ -90,6 +94,15 @@ class RunScreen(Screen[None]):
         kept = kept_dumps(view)
         self._footer.relabel("stacks", f"stacks (kept {kept})" if kept else "stacks")
         self._look_at_log(view)
+
+    def _notice_relaunch(self, view: View) -> None:
+        """The session follows another run since the last look: nothing of the old one's log is to stay."""
+        run = view.model.run
+        if run is None or run.id == self._run_id:
+            return
+        if self._run_id is not None:
+            self.log_panel.begin_anew()
+        self._run_id = run.id
 
     def _look_at_log(self, view: View) -> None:
         try:
@@ -120,7 +133,7 @@ class RunScreen(Screen[None]):
             len(model.exits),
             len(model.errors),
             len(model.stacks),
-            model.run is None,
+            model.run and model.run.id,
             model.gpus is None,
             model.processes is None,
         )
@@ -141,6 +154,15 @@ class RunScreen(Screen[None]):
             self.notify("This session is read-only: nothing can be stopped from here.", severity="warning")
             return
         self.app.push_screen(KillScreen(self.session))
+
+    def action_relaunch(self) -> None:
+        if self.session.read_only:
+            self.notify("This session is read-only: nothing can be relaunched from here.", severity="warning")
+            return
+        self.app.push_screen(RelaunchScreen(self.session))
+
+    def action_attempts(self) -> None:
+        self.app.push_screen(AttemptsScreen(self.session))
 
     def action_search(self) -> None:
         self.log_panel.ask()
