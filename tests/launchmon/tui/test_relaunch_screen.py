@@ -93,6 +93,13 @@ async def test_without_remedies_nothing_is_changed_at_first() -> None:
         assert "nothing changes" in result(screen)
 
 
+async def test_no_remedy_is_on_while_all_goes_well() -> None:
+    async with running(fake.loading()) as rig:
+        screen = await opened(rig)
+        assert screen.draft.words == ()
+        assert "▶ [ ] + --disable-cuda-graph" in listed(screen)
+
+
 async def test_concerns_are_closed_until_they_are_opened() -> None:
     async with running(fake.seed()) as rig:
         screen = await opened(rig)

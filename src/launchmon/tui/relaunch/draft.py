@@ -190,7 +190,7 @@ class Draft:
 
 
 def words_of(text: str) -> str:
-    """What a person typed as one choice: ``--flag VALUE`` is ``--flag=VALUE``, ``-K`` is nothing special."""
+    """What a person typed as one choice: ``--flag VALUE`` is ``--flag=VALUE``."""
     text = " ".join(text.split())
     name, blank, value = text.partition(" ")
     if name.startswith("--") and blank and "=" not in name:

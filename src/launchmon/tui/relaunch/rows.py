@@ -179,11 +179,11 @@ def _described(flag: Mapping[str, Any], width: int) -> list[Row]:
     rows: list[Row] = [((flag["name"], "strong"),)]
     if facts:
         rows += paragraph(" · ".join(facts), width)
-    return rows + paragraph(_help(flag), width, "muted")
+    return rows + (paragraph(_help(flag), width, "muted") if _help(flag) else [])
 
 
 def _help(flag: Mapping[str, Any]) -> str:
-    return one_line(flag.get("help") or "no help is given")
+    return one_line(flag.get("help") or "")
 
 
 def _padded(rows: Sequence[Row]) -> list[Row]:

@@ -27,6 +27,9 @@ from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.errors import Refused
 
 REFRESH_S = 1.0
+TROUBLE = ("bad", "warn")
+"""Tones of verdicts for which the first remedy is on from the start."""
+
 ASK = "add --flag=VALUE, drop --flag, NAME=VALUE, unset NAME"
 ASK_SHORT = "add"
 
@@ -93,7 +96,7 @@ class RelaunchScreen(Screen[None]):
             options = await self.session.relaunch_options()
             if self._back_to is None:
                 self._base = base_of(options)
-                if self._base.remedies:
+                if self._base.remedies and heading(self.session.model.verdict)[1] in TROUBLE:
                     self.draft.put(*self._base.remedies[0].change)
             else:
                 plan = await self.session.relaunch_plan(back_to=self._back_to)
