@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,8 +27,11 @@ def installation() -> Path:
 
 @pytest.fixture
 def rig(installation: Path, tmp_path: Path) -> Iterator[Rig]:
-    rig = Rig(installation, tmp_path)
-    try:
-        yield rig
-    finally:
-        rig.end()
+    """One at a time on this machine, whatever number of workers runs the tests: a server takes all of two cores."""
+    with (installation / "in-use").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rig = Rig(installation, tmp_path)
+        try:
+            yield rig
+        finally:
+            rig.end()

@@ -244,7 +244,8 @@ def test_one_that_hangs_is_ended_in_time_and_what_it_stopped_goes_on(
     monkeypatch.chdir(tmp_path)
     body = "os.kill(pid, signal.SIGSTOP)\nopen('hung', 'w').write(str(os.getpid()))\ntime.sleep(600)"
     (stack,) = Dumper(RUN, [process], program=fake_pyspy(tmp_path, body), limit_s=1.0).dump().stacks
-    assert stack.continued and made.state("TP0") == "S"
+    assert stack.continued
+    until(lambda: made.state("TP0") == "S")
     assert "did not answer within 1 s" in (stack.problem or "") and "continued" in (stack.problem or "")
     assert stack.means == "proc" and stack.threads
     with pytest.raises(ProcessLookupError):
@@ -255,7 +256,8 @@ def test_one_that_is_killed_in_its_work_is_tried_again_and_leaves_nothing_stoppe
     process = made.start("TP0", SLEEPER)
     program = fake_pyspy(tmp_path, "os.kill(pid, signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGKILL)\n")
     (stack,) = Dumper(RUN, [process], program=program).dump().stacks
-    assert stack.continued and made.state("TP0") == "S"
+    assert stack.continued
+    until(lambda: made.state("TP0") == "S")
     assert "ended by signal 9" in (stack.problem or "")
 
 
@@ -264,7 +266,7 @@ def test_the_real_one_killed_in_its_work_leaves_nothing_stopped(made: Ranks, tmp
     for milliseconds in range(0, 40, 4):
         program = fake_pyspy(tmp_path, KILLED.format(program=PYSPY, seconds=milliseconds / 1000))
         Dumper(RUN, [process], program=program).dump(native=True)
-        assert made.state("TP0") == "S"
+        until(lambda: made.state("TP0") == "S")
     assert functions(Dumper(RUN, [process]).dump(), "TP0")[0] == "leaf"
 
 

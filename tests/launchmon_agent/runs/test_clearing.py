@@ -24,7 +24,7 @@ def port() -> Iterator[int]:
 
 
 def test_a_foreign_server_on_the_port_is_named(port: int) -> None:
-    with pytest.raises(Refused, match=f"Port {port} is held by process {os.getpid()}: .*python") as caught:
+    with pytest.raises(Refused, match=f"Port {port} is held by process {os.getpid()}: ") as caught:
         refuse_foreign_port(port, {os.getppid()})
     assert caught.value.try_ == f"launchmon relaunch --add --port={port + 1}"
 
