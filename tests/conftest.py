@@ -28,3 +28,8 @@ def _private_environment() -> Iterator[None]:
                 patch.delenv(variable)
         yield
     shutil.rmtree(home, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow files first, so that no worker sits idle at the end: each file is one worker's."""
+    items.sort(key=lambda item: "scenarios" not in item.path.parts)

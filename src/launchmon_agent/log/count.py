@@ -37,7 +37,7 @@ class Counter:
         """Give up."""
 
 
-class CountLost(Exception):  # noqa: N818 - it says what is lost
+class CountLost(Exception):
     """The count is lost; count again, in another way."""
 
 
