@@ -15,15 +15,15 @@ ALARMING = 0.6
 """Share of the host's memory from which on the sum of RSS frightens people."""
 
 
-def memory_sentence(processes: Sequence[Process], host: Host | None) -> str | None:
-    """One or two sentences; None where the sum is unalarming, or the parts are not known."""
+def memory_sentence(processes: Sequence[Process], host: Host | None, *, always: bool = False) -> str | None:
+    """One or two sentences; None where the parts are not known, or the sum is unalarming and not ``always`` told."""
     ranks = [process for process in processes if process.role == "scheduler" and process.rss]
     if host is None or not host.memory_total or not ranks:
         return None
     if any(None in (rank.rss_anon, rank.rss_file, rank.rss_shmem) for rank in ranks):
         return None
     total = sum(rank.rss or 0 for rank in ranks)
-    if total <= ALARMING * host.memory_total:
+    if not always and total <= ALARMING * host.memory_total:
         return None
     anon, file, shmem = (sum(getattr(rank, part) for rank in ranks) for part in ("rss_anon", "rss_file", "rss_shmem"))
     share = f"{100 * total / host.memory_total:.0f} % of the host's"

@@ -22,6 +22,8 @@ UNFINISHED = frozenset(
 CURABLE = UNFINISHED - {"reading", "downloading", "compiling", "computing", "unknown"} | {"crashed"}
 """Kinds for which something can be changed. What works needs patience, which its rule says."""
 
+STUCK = frozenset({"deadlock-silent", "deadlock-spinning", "deadlock-divergent", "one-behind", "hung-serving"})
+
 MOST_NEXT = 6
 
 
@@ -29,7 +31,7 @@ def complete(scene: Scene, verdict: Verdict) -> Verdict:
     """The verdict with what surrounds it."""
     evidence = verdict.evidence
     if verdict.verdict in UNFINISHED:
-        evidence = (*evidence, *_usual(scene), *_clock(scene), *_memory(scene))
+        evidence = (*evidence, *_usual(scene), *_clock(scene), *_memory(scene, verdict))
     steps = verdict.next
     if verdict.verdict in CURABLE and not set(verdict.blames) & set(stopped_ranks(scene)):
         steps = _merged(_remedies(scene, verdict), steps)
@@ -72,9 +74,11 @@ def _work_since(scene: Scene) -> float | None:
     return window.requests_moved_at if scene.phase == "ready" and running else None
 
 
-def _memory(scene: Scene) -> list[Evidence]:
+def _memory(scene: Scene, verdict: Verdict) -> list[Evidence]:
+    """Of a run that is stuck it is always told: whoever looks at one looks at its memory."""
     sample = scene.model.processes
-    sentence = None if sample is None else memory_sentence(sample.processes, scene.host)
+    always = verdict.verdict in STUCK
+    sentence = None if sample is None else memory_sentence(sample.processes, scene.host, always=always)
     return [] if sentence is None else [Evidence("memory", sentence)]
 
 

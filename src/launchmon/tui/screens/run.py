@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from launchmon.actions import in_scope
+from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.gpus import GpusPanel
@@ -61,6 +62,7 @@ class RunScreen(Screen[None]):
         self._soon: Timer | None = None
         self._shown: object = None
         self._run_id: str | None = None
+        self._attention = Attention()
 
     def compose(self) -> ComposeResult:
         yield from self._panels
@@ -87,6 +89,7 @@ class RunScreen(Screen[None]):
         """Show the session as it is now."""
         view = View.of(self.session)
         self._notice_relaunch(view)
+        self._attention.look(self.app, view.model.verdict)
         self.set_class(view.stale, "-stale")
         self._shown = self._urgent()
         for panel in self._panels:
