@@ -16,6 +16,7 @@ from launchmon.tui.protocol import View
 from launchmon.tui.widgets.lines import Row, row_width
 from launchmon.tui.widgets.panel import Content, Space
 from launchmon_agent import events
+from launchmon_agent.sglang.rail import Cell
 from tests.support import fake_session as fake
 from tests.support.fake_session import GIB, T0, FakeLine, FakeLink, FakeSession
 
@@ -111,6 +112,17 @@ def test_rail_tells_durations_and_what_is_to_come() -> None:
     assert "✓ weights 22s" in line
     assert "◉ kv pool 4m58s" in line
     assert "○ ready" in line
+
+
+def test_rail_leaves_out_the_times_of_what_took_none_before_those_that_count() -> None:
+    names = ("start", "spawn", "dist-init", "weights", "kv-pool", "graphs", "http", "warm-up")
+    took = (3.0, 5.0, 3.0, 10.0, 3.0, 5.0, 0.0, 1.0)
+    cells = [Cell(name, "done", begin=0.0, end=1.0, seconds=seconds) for name, seconds in zip(names, took, strict=True)]
+    cells.append(Cell("ready", "running", begin=0.0, seconds=36.0))
+    wide, narrow = (text(rail.rail(cells, view(fake.ready()), width)) for width in (130, 120))
+    assert "http 0.0s" in wide
+    assert "http  ✓ warm up 1s" in narrow and "weights 10s" in narrow
+    assert len(narrow) <= 120
 
 
 def test_rail_shows_progress_and_the_slowest_rank() -> None:

@@ -17,12 +17,16 @@ DETAIL = (
     # done  pending    running
     ("full", "named", "full"),
     ("full", "counted", "full"),
+    ("timed", "named", "full"),
+    ("timed", "counted", "full"),
     ("named", "named", "full"),
     ("named", "counted", "full"),
     ("counted", "counted", "full"),
     ("counted", "counted", "brief"),
 )
-"""Ways to draw the rail, from the widest to the narrowest."""
+"""Ways to draw the rail, from the widest to the narrowest. ``timed``: only what took :data:`WORTH_S` has its time."""
+
+WORTH_S = 0.95
 
 
 class Rail(Panel):
@@ -75,7 +79,8 @@ def _cell(cell: CellLike, view: View, how: str) -> Row:
         return (*head, (f"{name} skipped" if how == "full" else name, "muted"))
     took = _took(cell, view)
     if cell.state == "done":
-        return (*head, (name, "plain"), (f" {took}", "muted")) if how == "full" and took else (*head, (name, "plain"))
+        told = how == "full" or (how == "timed" and (cell.phase == "ready" or (cell.seconds or 0.0) >= WORTH_S))
+        return (*head, (name, "plain"), (f" {took}", "muted")) if told and took else (*head, (name, "plain"))
     words = f"{name} failed" if cell.state == "failed" else name
     row: Row = (*head, (words, tone))
     if took:
