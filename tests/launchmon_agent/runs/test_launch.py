@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+from launchmon.cli import launch
 from launchmon_agent.runs.launch import PREPARATIONS, Plan, prepare
 from launchmon_agent.sglang.secrets import HIDDEN
 
@@ -76,3 +77,7 @@ def test_a_plan_survives_its_way_to_the_keeper() -> None:
 def test_the_program_is_found_by_the_path_it_will_have() -> None:
     plan = prepare(("sh", "-c", "true"), environ={"PATH": "/nonexistent"}, env={"PATH": "/bin:/usr/bin"})
     assert plan.program in ("/bin/sh", "/usr/bin/sh")
+
+
+def test_the_verb_offers_to_leave_out_exactly_what_is_prepared() -> None:
+    assert tuple(PREPARATIONS) == launch.PREPARATIONS
