@@ -1,8 +1,9 @@
 """How the agent's code reaches the machine it runs on, and how it starts a second process from the same code.
 
-The client starts any Python with :data:`STUB`, which reads a line with a length and then that many bytes of zip from
-stdin into a memfd and imports the agent from there: no file is left on the target. The client sends nothing more until
-the hello has come, so nothing is lost in the stub's read buffer.
+The client starts any Python with :data:`STUB`, which says :data:`READY` and then runs one line of Python that it reads
+from stdin: :data:`LOADER`. That reads the agent as a zip into a memfd and imports it from there, so no file is left on
+the target. What precedes the ready line (a login banner, what a shell's startup files print) is not ours. The client
+sends nothing more until the hello has come, so nothing is lost in a read buffer.
 """
 
 from __future__ import annotations
@@ -12,21 +13,38 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+READY = b"launchmon-agent-ready"
+"""The line, alone, with which the stub says that it reads."""
+
 STUB = (
-    "import os,sys\n"
-    "i=sys.stdin.buffer\n"
-    "z=i.read(int(i.readline()))\n"
+    "import os,sys,tty;"
+    "os.isatty(0)and(tty.setraw(0),os.dup2(os.open(os.devnull,1),2));"
+    'os.write(1,b"%claunchmon-agent-%s%c"%(10,b"ready",10));'
+    "exec(sys.stdin.buffer.readline())"
+)
+"""Python source for ``python3 -c``: one line without a single quote, a backslash or an exclamation mark, so that every
+shell passes it on between single quotes. A terminal is made to pass bytes, and its stderr would end up among them."""
+
+LOADER = (
+    "z=sys.stdin.buffer.read({size})\n"
     "f=os.memfd_create('launchmon-agent')\n"
     "o=os.fdopen(os.dup(f),'wb')\n"
     "o.write(z)\n"
     "o.close()\n"
+    "sys.argv[1:]={options!r}\n"
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
     "from launchmon_agent.serve import main\n"
     "main()\n"
 )
-"""Python source for ``python3 -c``; needs Linux and Python 3.10."""
+"""What the stub runs next; needs Linux and Python 3.10."""
 
 _AGAIN = "import sys;sys.path.insert(0,sys.argv.pop(1));from {module} import main;main(sys.argv[1:])"
+
+
+def load(code: bytes, options: Sequence[str] = ()) -> bytes:
+    """What to send once the stub is ready: it starts ``serve.main`` of the agent in the zip ``code``."""
+    source = LOADER.format(size=len(code), options=list(options))
+    return f"exec({source!r})\n".encode("ascii") + code
 
 
 def code_root() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,6 +28,11 @@ class Peer:
         self._reader = reader
         self._writer = writer
         self._tasks: set[asyncio.Task[None]] = set()
+        self._packer: zlib._Compress | None = None
+
+    def pack(self) -> None:
+        """Compress all that is sent from now on (``wire.DEFLATE``)."""
+        self._packer = zlib.compressobj(6)
 
     async def converse(self, handle: Handler) -> None:
         """Serve until the client closes its end. Requests run side by side: a kill does not hold up a log window."""
@@ -59,8 +65,11 @@ class Peer:
             self.send(wire.reply_line(request.id, value))
 
     def send(self, line: bytes) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(line)
+        if self._writer.is_closing():
+            return
+        if self._packer is not None:
+            line = self._packer.compress(line) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+        self._writer.write(line)
 
     def send_event(self, event: Event, line: bytes) -> None:
         """A listener of a watch: samples are left out while the client does not keep up."""

@@ -26,7 +26,7 @@ from launchmon_agent.wire import MAX_LINE, Request
 
 
 def main() -> None:
-    """Serve until stdin ends."""
+    """Serve until stdin ends. Options are the arguments of the process: ``wire.DEFLATE``."""
     out = os.dup(1)
     os.dup2(2, 1)  # a stray print goes to stderr and never into the stream
     with contextlib.suppress(KeyboardInterrupt):
@@ -42,6 +42,8 @@ async def _serve(out: int) -> None:
     peer = Peer(reader, writer)
     agent = Agent(peer)
     peer.send(wire.hello_line(hello()))
+    if wire.DEFLATE in sys.argv[1:]:
+        peer.pack()
     try:
         await peer.converse(agent.handle)
     finally:

@@ -23,6 +23,9 @@ from launchmon_agent.events import Event, Malformed
 MAX_LINE = 16 * 1024 * 1024
 """Bytes. A longer line is not ours: the reader gives up rather than fill the memory."""
 
+DEFLATE = "deflate"
+"""The option of an agent that sends all that follows its hello as one zlib stream, flushed after each line."""
+
 
 @dataclass(frozen=True)
 class Hello:

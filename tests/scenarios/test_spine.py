@@ -16,7 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-from launchmon.connect.local import LocalPipe
+from launchmon.connect import Nobody
+from launchmon.connect.opening import open_pipe
+from launchmon.connect.target import LOCAL
 from launchmon.demo.scenarios import demo_command, free_port
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -243,7 +245,7 @@ async def test_a_run_tied_to_its_watchers_ends_with_them() -> None:
 
 
 async def test_an_agent_goes_when_its_pipe_closes() -> None:
-    session = await Session.open(await LocalPipe.open())
+    session = await Session.open(await open_pipe(LOCAL, Nobody()))
     assert session.hello is not None
     pid = session.hello.pid
     await session.close()

@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from launchmon.connect.local import LocalPipe
+from launchmon.connect import Nobody
+from launchmon.connect.opening import open_pipe
+from launchmon.connect.target import LOCAL
 from launchmon.session import Session
 
 PATIENCE_S = 60.0
@@ -16,7 +18,7 @@ PATIENCE_S = 60.0
 
 @asynccontextmanager
 async def agent() -> AsyncIterator[Session]:
-    session = await Session.open(await LocalPipe.open())
+    session = await Session.open(await open_pipe(LOCAL, Nobody()))
     try:
         yield session
     finally:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from launchmon.connect.local import LocalPipe
+from launchmon.connect import Asker, Nobody, target
+from launchmon.connect.opening import open_pipe
+from launchmon.connect.target import LOCAL, Target
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 
@@ -34,8 +36,51 @@ def complain(refused: Refused) -> None:
         click.echo(f"  try: {refused.try_}", err=True)
 
 
+_TARGETS = "launchmon.targets"
+"""Where the context of a verb keeps the targets that were named."""
+
+
+def targets(function: F) -> F:
+    """The options that say on which machines: the same for every verb. :func:`named_targets` has their values."""
+
+    def keep(kind: Callable[[str], Target]) -> Callable[..., None]:
+        def callback(context: click.Context, _: click.Parameter, values: tuple[str, ...]) -> None:
+            context.meta.setdefault(_TARGETS, []).extend(kind(value) for value in values)
+
+        return callback
+
+    for option in (
+        click.option(
+            "--via",
+            multiple=True,
+            expose_value=False,
+            callback=keep(target.via),
+            metavar="COMMAND",
+            help="Where COMMAND runs what follows it, e.g. 'docker exec -i NAME'. Repeatable, for several nodes.",
+        ),
+        click.option(
+            "--on",
+            multiple=True,
+            expose_value=False,
+            callback=keep(target.ssh),
+            metavar="TARGET",
+            help="On user@host[:port], or an alias of your SSH configuration. Repeatable, for several nodes.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def named_targets() -> tuple[Target, ...]:
+    """Of the verb that runs; this machine, when none was named."""
+    context = click.get_current_context(silent=True)
+    named = context.meta.get(_TARGETS, ()) if context is not None else ()
+    return tuple(named) or (LOCAL,)
+
+
 def selectors(function: F) -> F:
-    """The options that say which run: the same for every verb."""
+    """The options that say which run: the same for every verb, :func:`targets` among them."""
+    function = targets(function)
     for option in (
         click.option("--log-command", metavar="CMD", help="Read the log from what CMD prints."),
         click.option("--log", metavar="PATH", type=click.Path(), help="Read the log from PATH."),
@@ -60,7 +105,10 @@ def on_verdict(function: F) -> F:
 def chosen(
     run: str | None, pid: int | None, port: int | None, tmux: str | None, log: str | None, log_command: str | None
 ) -> dict[str, Any]:
-    """Selectors as the agent's ``attach`` takes them; those not given are left out."""
+    """Selectors as the agent's ``attach`` takes them; those not given are left out. ``user@host`` names a target."""
+    if run is not None and "@" in run:  # no run's id or name has one
+        click.get_current_context().meta.setdefault(_TARGETS, []).append(target.ssh(run))
+        run = None
     given = {"run": run, "pid": pid, "port": port, "tmux": tmux, "log": log, "log_command": log_command}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -84,7 +132,7 @@ def say_how_to_return(left: SessionLike | None) -> None:
 
 @asynccontextmanager
 async def session(read_only: bool = False) -> AsyncIterator[Session]:
-    """A session with an agent on this machine. Raises :class:`Refused`."""
+    """A session with an agent on the target that was named. Raises :class:`Refused`."""
     opened = await open_session(read_only)
     try:
         yield opened
@@ -92,8 +140,9 @@ async def session(read_only: bool = False) -> AsyncIterator[Session]:
         await opened.close()
 
 
-async def open_session(read_only: bool = False) -> Session:
-    return await Session.open(await LocalPipe.open(), read_only=read_only)
+async def open_session(read_only: bool = False, asker: Asker | None = None) -> Session:
+    (where,) = named_targets()
+    return await Session.open(await open_pipe(where, asker or Nobody()), read_only=read_only)
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:

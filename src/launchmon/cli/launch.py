@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from launchmon.alert import VerdictCommand
-from launchmon.cli.common import need_terminal, on_verdict, open_session, run_async, say_how_to_return, session
+from launchmon.cli.common import need_terminal, on_verdict, open_session, run_async, say_how_to_return, session, targets
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
@@ -18,6 +18,7 @@ PREPARATIONS = ("path", "environ", "unbuffered", "nccl-ras", "hook")
 
 
 @click.command("launch", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@targets
 @click.option("--name", metavar="N", help="A name for the run, shown and accepted by every verb.")
 @click.option("--env", "changes", multiple=True, metavar="K=V", help="Set a variable for the server. Repeatable.")
 @click.option(

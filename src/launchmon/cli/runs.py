@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import run_async, session
+from launchmon.cli.common import run_async, session, targets
 from launchmon.text import ledger_text, runs_text
 
 
 @click.command("runs")
+@targets
 @click.option("--series", metavar="ID", help="The attempts of one series instead: of this run, or with this name.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON array, newest first; with --series one object.")
 def command(series: str | None, as_json: bool) -> None:

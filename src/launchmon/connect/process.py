@@ -1,23 +1,21 @@
-"""An agent on this machine: a child process with pipes, started the same way as over SSH."""
+"""A channel through a child process: an agent on this machine, or on whatever a command gives a pipe into."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
+from collections.abc import Sequence
 
-from launchmon.connect.bundle import agent_zip
-from launchmon_agent.boot import STUB
+from launchmon.connect import Ending
 from launchmon_agent.errors import Refused
-from launchmon_agent.wire import MAX_LINE
 
+READ = 256 * 1024
+COMPLAINTS = 64 * 1024
 END_S = 5.0
 
 
-class LocalPipe:
-    """See :class:`launchmon.connect.Pipe`. Make one with :meth:`open`."""
-
-    target = "this machine"
+class ProcessChannel:
+    """See :class:`launchmon.connect.Channel`. Make one with :meth:`open`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -28,38 +26,35 @@ class LocalPipe:
         self._listening = asyncio.create_task(self._keep_complaints(process.stderr))
 
     @classmethod
-    async def open(cls, interpreter: str = sys.executable) -> LocalPipe:
-        """Start an agent. Raises :class:`Refused` when the interpreter cannot be started."""
+    async def open(cls, argv: Sequence[str]) -> ProcessChannel:
+        """Start a command. Raises :class:`Refused` when it cannot be started."""
         try:
             process = await asyncio.create_subprocess_exec(
-                interpreter,
-                "-c",
-                STUB,
+                *argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                limit=MAX_LINE,
                 start_new_session=True,  # a Ctrl-C in the terminal is the client's to handle
             )
-        except OSError as error:
-            raise Refused(f"the agent cannot be started with {interpreter}", str(error)) from None
-        pipe = cls(process)
-        code = agent_zip()
-        pipe.write_line(b"%d\n" % len(code))
-        pipe.write_line(code)
-        return pipe
+        except (OSError, ValueError) as error:
+            raise Refused(f"{argv[0]} cannot be started", str(error)) from None
+        return cls(process)
 
-    async def read_line(self) -> bytes:
+    async def read(self) -> bytes:
         try:
-            return await self._out.readline()
-        except (ValueError, ConnectionError):
+            return await self._out.read(READ)
+        except ConnectionError:
             return b""
 
-    def write_line(self, line: bytes) -> None:
+    def write(self, data: bytes) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):
-            self._in.write(line)
+            self._in.write(data)
 
-    async def end(self) -> str:
+    async def drain(self) -> None:
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            await self._in.drain()
+
+    async def close(self) -> Ending:
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._in.close()
         try:
@@ -68,13 +63,12 @@ class LocalPipe:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
-        await self._listening
-        if self._process.returncode == 0:
-            return ""
-        said = self._complaints.decode("utf-8", "replace").strip().splitlines()
-        return said[-1] if said else f"the agent ended with status {self._process.returncode}"
+        with contextlib.suppress(asyncio.TimeoutError):  # a grandchild may hold stderr open
+            await asyncio.wait_for(asyncio.shield(self._listening), END_S)
+        self._listening.cancel()
+        return Ending(self._process.returncode, self._complaints.decode("utf-8", "replace").strip())
 
     async def _keep_complaints(self, stream: asyncio.StreamReader) -> None:
         while part := await stream.read(4096):
             self._complaints += part
-            del self._complaints[:-65536]
+            del self._complaints[:-COMPLAINTS]
