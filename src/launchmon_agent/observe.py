@@ -40,6 +40,10 @@ SIMULATED_GPUS = "LAUNCHMON_SIMULATED_GPUS"
 """Variable of a demo server that names the file with its simulated GPUs."""
 
 
+UNLOGGED = frozenset({"exit", "kernel", "action", "gpus", "host"})
+"""Kinds of events of which the log of a run that has ended tells nothing."""
+
+
 def launched_run(
     directory: RunDirectory, *, exit_code: Callable[[int], int | None] = lambda _pid: None, ended: bool = False
 ) -> Watch:
@@ -51,7 +55,7 @@ def launched_run(
     if ended:
         watch = Watch(run, None, log)
         for event in read_events(directory):
-            if event.kind in ("exit", "kernel", "action", "gpus", "host"):
+            if event.kind in UNLOGGED or not os.path.exists(directory.log):
                 watch.emit(event)
         return watch
     return Watch(run, _sensors(run, session=run.pid, directory=directory.path), log, exit_code=exit_code)
@@ -123,7 +127,8 @@ def gpu_memory_held(model: RunModel, pids: Collection[int]) -> str | None:
 
 def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
     server = file.server
-    environ = (proc.environ(server.pid) if server else None) or {}
+    alive = server is not None and proc.alive(server.pid, server.start_time)  # the pid may be another's by now
+    environ = (proc.environ(server.pid) if server and alive else None) or {}
     return run_of_command(
         parse(file.argv),
         time.time(),
@@ -132,9 +137,9 @@ def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
         start_time=server.start_time if server else None,
         cwd=file.cwd,
         interpreter=file.interpreter,
-        engine_version=sglang_version(server.pid) if server else None,
+        engine_version=sglang_version(server.pid) if server and alive else None,
         variables=telling(environ),
-        launched=True,
+        launched=file.launched,
         name=file.name,
         series=file.series,
         attempt=file.attempt,
@@ -158,7 +163,7 @@ def _sensors(run: Run, session: int | None, directory: str | None = None) -> Sen
         host=HostSensor(paths, pid=run.pid),
         kernel=KernelSensor(since=run.start_time),
         processes=ProcessSensor(run.pid, run.start_time, session=session),
-        http=_http_sensor,
+        http=_http_sensor(run),
         heartbeat=HeartbeatSensor(),
         ras=RasSensor(run.pid),
         expected=lambda model, now: expected(model, now, besides=directory),
@@ -166,10 +171,15 @@ def _sensors(run: Run, session: int | None, directory: str | None = None) -> Sen
     )
 
 
-def _http_sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
-    assert run.pid is not None
-    key, metrics = _flag(run.argv, "--api-key"), "--enable-metrics" in run.argv
-    return HttpSensor(run.pid, run.port, run.host, run.engine_version, key, is_ours, metrics=metrics)
+def _http_sensor(started: Run) -> Callable[[Run, Callable[[int], bool]], HttpSensor]:
+    """``started``: the run with its command as it was given. What a watch knows of a run holds no API key."""
+    key, metrics = _flag(started.argv, "--api-key"), "--enable-metrics" in started.argv
+
+    def sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
+        assert run.pid is not None
+        return HttpSensor(run.pid, run.port, run.host, run.engine_version, key, is_ours, metrics=metrics)
+
+    return sensor
 
 
 def _flag(argv: tuple[str, ...], name: str) -> str | None:

@@ -9,18 +9,22 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from launchmon_agent import events, keepers, listing, observe, relaunching, wire
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
+from launchmon_agent.events import Event
 from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
+from launchmon_agent.redaction import redacted
 from launchmon_agent.relaunching import Relauncher
 from launchmon_agent.relay import Relay
 from launchmon_agent.runs.attempts import ledger_of
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runservice import OPERATIONS, RunService
+from launchmon_agent.sharing import Sharing
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import MAX_LINE, Request
 
@@ -60,6 +64,7 @@ class Agent:
         self._watching: asyncio.Task[None] | None = None
         self._subject: RunDirectory | Found | None = None
         self._relauncher: Relauncher | None = None
+        self._sharing: Sharing | None = None
 
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
@@ -73,6 +78,8 @@ class Agent:
                 return await self._attach(request.args)
             case "ledger":
                 return await asyncio.to_thread(ledger_of, request.args.get("run") or self._followed())
+            case "recording":
+                return await asyncio.to_thread(self._shared().part, request.args.get("start", 0))
         if request.do in OPERATIONS:
             return await self._ask(request)
         if request.do in relaunching.OPERATIONS:
@@ -113,8 +120,20 @@ class Agent:
     async def _choose(self, subject: RunDirectory | Found) -> None:
         """The run that is followed from now on."""
         self._subject = subject
-        self._relauncher = Relauncher(subject, self._ask, lambda event: self._peer.send(events.encode(event)))
+        self._sharing = Sharing(subject) if isinstance(subject, RunDirectory) else None
+        self._relauncher = Relauncher(
+            subject, self._ask, lambda event: self._peer.send(events.encode(redacted(event))), self._seen
+        )
         await self._relauncher.remember()
+
+    def _shared(self) -> Sharing:
+        if self._sharing is None:
+            raise Refused("nothing is recorded", "only runs that launchmon launched are recorded where they run")
+        return self._sharing
+
+    def _seen(self) -> Iterable[Event]:
+        """All that is known of a run that is watched here."""
+        return () if self._service is None else self._service.watch.model.replay()
 
     def _followed(self) -> str:
         if isinstance(self._subject, RunDirectory):
@@ -124,12 +143,21 @@ class Agent:
     async def _attach(self, args: dict[str, Any]) -> Any:
         if self._relay is not None or self._service is not None:
             raise Refused("this agent follows a run already", "one conversation is about one run")
+        if args.get("recorded") is not None:
+            return self._look_back(RunDirectory(os.path.abspath(os.path.expanduser(args["recorded"]))))
         chosen = await asyncio.to_thread(listing.choose, args)
         if isinstance(chosen, RunDirectory):
             return await self._follow_directory(chosen)
         run = self._watch_here(await asyncio.to_thread(observe.foreign_run, chosen, args))
         await self._choose(chosen)
         return run
+
+    def _look_back(self, directory: RunDirectory) -> Any:
+        """At the files of a run, wherever they were copied from: nothing on this machine is taken to be of it."""
+        if directory.read() is None:
+            raise Refused(f"{directory.path} is no directory of a run", "it has no run.json that can be read")
+        self._sharing = Sharing(directory)
+        return self._watch_here(observe.launched_run(directory, ended=True))
 
     async def _follow_directory(self, directory: RunDirectory) -> Any:
         """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""

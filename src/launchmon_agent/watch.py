@@ -38,6 +38,7 @@ from launchmon_agent.events import (
 from launchmon_agent.judge.verdict import judge, stall
 from launchmon_agent.judge.window import EvidenceWindow
 from launchmon_agent.model import RunModel
+from launchmon_agent.redaction import redacted
 from launchmon_agent.sglang.ranks import expected_ranks
 from launchmon_agent.sglang.run import run_from_args
 
@@ -167,7 +168,8 @@ class Watch:
         return leave
 
     def emit(self, event: Event) -> None:
-        """Fold an event and pass it on. To be called on the event loop only."""
+        """Fold an event and pass it on, without any secret in it. To be called on the event loop only."""
+        event = redacted(event)
         self.model.fold(event)
         self.evidence.fold(event)
         line = events.encode(event)
@@ -267,7 +269,7 @@ class Watch:
             await asyncio.sleep(3600)
             return
         for event in await self._in("log", self._log.poll, self._clock()):
-            self._take_log_event(event)
+            self._take_log_event(redacted(event))
         if not self._log.behind:
             state = self.model.log
             quiet = state is None or state.grown_at is None or self._clock() - state.grown_at > QUIET_AFTER_S
@@ -300,7 +302,7 @@ class Watch:
         assert self._sensors is not None and self._sensors.http is not None and self.model.run is not None
         if self._http is None:
             self._http = self._sensors.http(self.model.run, self._is_ours)
-        sample = await self._in("http", self._http.sample, self._clock())
+        sample = redacted(await self._in("http", self._http.sample, self._clock()))
         if self.model.http is None or dataclasses.replace(self.model.http, at=sample.at) != sample:
             self.emit(sample)
             self._judge()
@@ -311,7 +313,7 @@ class Watch:
         return sample is not None and any(process.pid == pid for process in sample.processes)
 
     def _judge(self) -> None:
-        verdict = judge(self.model, self.evidence, self._clock())
+        verdict = redacted(judge(self.model, self.evidence, self._clock()))
         known = self.model.verdict
         if known is None or dataclasses.replace(known, at=verdict.at) != verdict:
             self.emit(verdict)

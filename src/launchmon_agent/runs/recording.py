@@ -24,6 +24,7 @@ from typing import IO, cast
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Malformed, Verdict, decode, encode
+from launchmon_agent.redaction import redacted
 from launchmon_agent.runs.directory import RunDirectory
 
 PART_SIZE = 16 << 20
@@ -159,6 +160,22 @@ def read_events(directory: RunDirectory) -> Iterator[Event]:
         # a part may be compressed or thinned just now, or damaged: what can be read is read
         with contextlib.suppress(OSError), _open_part(path) as file:
             yield from _events(file)
+
+
+def shareable_lines(directory: RunDirectory) -> Iterator[bytes]:
+    """The recording line by line, without secrets: older versions recorded the command as it was given.
+
+    Samples are given as they are: they never held any, and to decode them takes longest. Lines that are no events are
+    left out.
+    """
+    for path in [*(path for _, path in _parts(directory)), directory.events]:
+        with contextlib.suppress(OSError, EOFError), _open_part(path) as file:
+            for line in file:
+                if line.startswith(_SAMPLE) and line.endswith(b"\n"):
+                    yield line
+                else:
+                    with contextlib.suppress(Malformed):
+                        yield encode(redacted(decode(line)))
 
 
 def happenings(directory: RunDirectory) -> Iterator[Event]:
