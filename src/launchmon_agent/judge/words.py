@@ -43,7 +43,7 @@ def who(rank: str) -> str:
     return rank[:1].upper() + rank[1:]
 
 
-def verb(ranks: Sequence[str], one: str, many: str) -> str:
+def verb(ranks: Sequence[object], one: str, many: str) -> str:
     return one if len(ranks) == 1 else many
 
 
