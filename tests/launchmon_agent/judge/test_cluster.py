@@ -177,7 +177,7 @@ def test_different_rendezvous_addresses_are_named() -> None:
 
 def test_two_healthy_nodes_are_never_called_dead_locked_at_any_second() -> None:
     first, second = (story(number).up_to("ready" if number == 0 else "http").play(60) for number in (0, 1))
-    for (at, one), (_, other) in zip(first.verdicts, second.verdicts):
+    for (at, one), (_, other) in zip(first.verdicts, second.verdicts, strict=False):
         views = (node(0, first), node(1, second))
         assert views[0].model is not None and views[1].model is not None
         views[0].model.verdict, views[1].model.verdict = one, other
