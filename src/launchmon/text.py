@@ -78,6 +78,7 @@ def relaunch_plan_text(plan: Mapping[str, Any]) -> str:
     lines = [f"attempt {plan['attempt']}, environment: {plan['environment']}"]
     lines += [f"  {line}" for line in plan["difference"]] or ["  nothing changes"]
     lines += [f"  warning: {line}" for line in plan["warnings"]]
+    lines += [f"  output: {line}" for line in plan["output"]]
     return "\n".join([*lines, "", plan["command"]])
 
 

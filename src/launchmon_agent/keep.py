@@ -23,7 +23,7 @@ from typing import Any
 
 from launchmon_agent import observe, wire
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict
+from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict, from_json
 from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
 from launchmon_agent.preflight.finding import Finding
@@ -31,6 +31,7 @@ from launchmon_agent.preflight.look import look
 from launchmon_agent.runs.directory import ProcessId, RunDirectory, create
 from launchmon_agent.runs.history import write_phases
 from launchmon_agent.runs.launch import Plan, prepare, start
+from launchmon_agent.runs.outlets import Outlets, append
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
 from launchmon_agent.runs.sockets import socket_directory, socket_path
 from launchmon_agent.runservice import RunService
@@ -101,6 +102,7 @@ class Keeper:
         self._past: list[Exit] = []
         self._while_watched = False
         self._findings: tuple[Finding, ...] = ()
+        self._not_copied: list[str] = []
         self._recording = Recording(directory, self._troubles.append)
         self._socket = socket_path(directory.id, socket_directory())
         self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
@@ -119,7 +121,8 @@ class Keeper:
         hopeless = [finding for finding in findings if finding.severity == "error"]
         if hopeless and not request.get("anyway"):
             raise Refused(hopeless[0].what, hopeless[0].why, hopeless[0].try_ or "launchmon launch --anyway -- …")
-        directory = create(plan.argv, name=request.get("name"), **_details(plan, request))
+        details = _details(plan, request)
+        directory = create(plan.argv, name=request.get("name"), **details)
         try:
             keeper = cls(directory)
             server = ProcessId(*start(plan, directory))
@@ -127,6 +130,7 @@ class Keeper:
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
         keeper._findings = findings
+        keeper._not_copied = append(details["outlets"].files, directory.log, server.pid)
         keeper._while_watched = bool(request.get("while_watched"))
         directory.update(server=server, keeper=keeper._id, socket=keeper._socket)
         return keeper
@@ -157,6 +161,8 @@ class Keeper:
             said = [finding.what, finding.why, f"try: {finding.try_}" if finding.try_ else ""]
             text = f"{finding.severity}: {'; '.join(part for part in said if part)}"
             self._watch.emit(Notice(time.time(), source="preflight", text=text))
+        for trouble in self._not_copied:
+            self._watch.emit(Notice(time.time(), source="output", text=trouble))
         self._service = RunService(self._watch, lambda: observe.killer(self._watch.model))
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
@@ -293,6 +299,7 @@ def _details(plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
         "while_watched": bool(request.get("while_watched")),
         **attempt,
         "change": tuple(attempt.get("change", ())),
+        "outlets": from_json(Outlets, attempt.get("outlets", {})),
     }
 
 

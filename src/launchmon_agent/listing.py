@@ -42,7 +42,7 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
     return {
         "id": place.id,
         "name": file.name,
-        "launched": True,
+        "launched": file.launched,
         "state": "running" if alive else "ended",
         "verdict": verdict.verdict if verdict else None,
         "pid": file.server.pid if file.server else None,

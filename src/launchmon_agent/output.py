@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from launchmon_agent import tmux
 from launchmon_agent.sensors import proc
 
 _HOPS = 5
 """Longest pipeline that is followed: ``server | ts | sed … | tee log``."""
-_TMUX_S = 3.0
 _UNIT = re.compile(r"/([^/]+\.(?:service|scope))$", re.MULTILINE)
 _ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 _PANE_FORMAT = "#{pane_tty}\t#{pane_id}\t#{session_name}:#{window_index}.#{pane_index}"
@@ -62,6 +61,26 @@ def find_output(pid: int, panes: list[Pane] | None = None) -> Output:
     return next((answer for answer in answers if answer.source != "none"), answers[0])
 
 
+def all_outputs(pid: int) -> list[Output]:
+    """Every place that the output of a process reaches, through any number of ``tee``: each file and pane once."""
+    links = proc.fd_links(pid) or {}
+    panes = tmux_panes(pid)
+    found = [one for descriptor in (2, 1) if descriptor in links for one in _reached(pid, descriptor, panes, hops=0)]
+    return list(dict.fromkeys(found))
+
+
+def _reached(pid: int, descriptor: int, panes: list[Pane], hops: int) -> Iterator[Output]:
+    link = _link(pid, descriptor)
+    reader = _reader(link, but=pid) if link.startswith("pipe:") and hops < _HOPS else None
+    if reader is None:
+        yield _follow(pid, descriptor, panes, hops)
+        return
+    further = [_file(reader, place, path, "tee") for place, path in _files_written(reader)]
+    further += _reached(reader, 1, panes, hops + 1)
+    known = [one for one in further if one.source != "none"]
+    yield from known or [_follow(pid, descriptor, panes, hops)]
+
+
 def pane_of(pid: int, panes: list[Pane]) -> Pane | None:
     """The pane that a process runs in, wherever its output goes; by its terminal."""
     for descriptor in (0, 2, 1):
@@ -75,20 +94,7 @@ def tmux_panes(pid: int | None = None) -> list[Pane]:
     """Panes of the tmux servers of our user and of the process's user. Empty where there is no tmux."""
     panes: list[Pane] = []
     for socket in _tmux_sockets(pid):
-        try:
-            answer = subprocess.run(
-                ["tmux", "-S", socket, "list-panes", "-a", "-F", _PANE_FORMAT],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=_TMUX_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            return []
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        for line in answer.stdout.decode("utf-8", "replace").splitlines():
+        for line in (tmux.ask(socket, "list-panes", "-a", "-F", _PANE_FORMAT) or "").splitlines():
             tty, _, rest = line.partition("\t")
             name, _, place = rest.partition("\t")
             if tty.startswith("/dev/"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,9 @@ from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action, Event
 from launchmon_agent.runs import directory as directories
+from launchmon_agent.runs.borrowed_pane import BorrowedPane
 from launchmon_agent.runs.directory import RunDirectory, RunFile
+from launchmon_agent.runs.first_attempt import FirstAttempt
 from launchmon_agent.runs.flaglist import flag_list
 from launchmon_agent.runs.relaunch import Origin, Plan, check, origin_of_process, origin_of_run, plan
 from launchmon_agent.sglang.flags.change import Change, apply, command_line
@@ -35,12 +37,19 @@ Ask = Callable[[Request], Awaitable[Any]]
 
 
 class Relauncher:
-    """For one run. ``emit`` takes events for the client."""
+    """For one run. ``emit`` takes events for the client; ``seen`` gives all that is known of a run watched here."""
 
-    def __init__(self, subject: RunDirectory | Found, ask: Ask, emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        subject: RunDirectory | Found,
+        ask: Ask,
+        emit: Callable[[Event], None],
+        seen: Callable[[], Iterable[Event]],
+    ) -> None:
         self._subject = subject
         self._ask = ask
         self._emit = emit
+        self._seen = seen
         self._flags: FlagList | None = None
         self._alive: Origin | None = None  # as it was when the server was last seen alive
         self._busy = False
@@ -88,16 +97,67 @@ class Relauncher:
         try:
             planned = await self._plan(args)
             await asyncio.to_thread(check, planned)
-            await self._ask(Request(0, "clear", {"port": planned.port, "force": bool(args.get("force"))}))
-            text = f"attempt {planned.origin.newest + 1}: {', '.join(planned.difference) or 'nothing changed'}"
-            self._tell("start", "doing", f"{text}; environment: {planned.origin.environ_of}")
+            pane = await self._borrow(planned.origin)
             try:
-                return await asyncio.to_thread(keepers.launch, planned.request(anyway=bool(args.get("anyway"))))
-            except Refused as refused:
-                self._tell("start", "failed", refused.what)
-                raise
+                planned = await self._clear(planned, force=bool(args.get("force")))
+                directory = await self._start(planned, anyway=bool(args.get("anyway")))
+                if pane is not None:
+                    await self._show(pane, directory)
+                return directory
+            finally:
+                if pane is not None:
+                    await asyncio.to_thread(pane.release)
         finally:
             self._busy = False
+
+    async def _clear(self, planned: Plan, force: bool) -> Plan:
+        """End the old run. One that launchmon had not launched becomes the first attempt of a series by that."""
+        first = None
+        if isinstance(self._subject, Found):
+            seen, origin = list(self._seen()), planned.origin
+            first = await asyncio.to_thread(FirstAttempt, self._subject, origin.interpreter, origin.outlets, seen)
+        try:
+            await self._ask(Request(0, "clear", {"port": planned.port, "force": force}))
+        except BaseException:
+            if first is not None:
+                await asyncio.to_thread(first.forget)
+            raise
+        if first is None:
+            return planned
+        await asyncio.to_thread(first.keep, list(self._seen()))
+        self._subject = first.directory  # also for another try, should the start be refused
+        return replace(planned, origin=replace(planned.origin, id=first.directory.id, series=first.directory.id))
+
+    async def _start(self, planned: Plan, anyway: bool) -> RunDirectory:
+        text = f"attempt {planned.origin.newest + 1}: {', '.join(planned.difference) or 'nothing changed'}"
+        self._tell("start", "doing", f"{text}; environment: {planned.origin.environ_of}")
+        try:
+            return await asyncio.to_thread(keepers.launch, planned.request(anyway=anyway))
+        except Refused as refused:
+            self._tell("start", "failed", refused.what)
+            raise
+
+    async def _borrow(self, origin: Origin) -> BorrowedPane | None:
+        """The pane that showed the run; None where it had none, or that is used for something else."""
+        if origin.outlets.pane is None:
+            return None
+        pane = BorrowedPane(origin.outlets.pane)
+        why = await asyncio.to_thread(pane.hold, origin.log, origin.pid)
+        if why is None:
+            return pane
+        self._tell("output", "failed", f"{origin.outlets.pane.describe()} is left alone: {why}")
+        return None
+
+    async def _show(self, pane: BorrowedPane, directory: RunDirectory) -> None:
+        file = await asyncio.to_thread(directory.read)
+        if file is None or file.server is None or file.outlets.pane is None:
+            return
+        why = await asyncio.to_thread(pane.show, directory.log, file.server.pid)
+        name = file.outlets.pane.describe()
+        if why is None:
+            self._tell("output", "done", f"{name} shows it again")
+        else:
+            self._tell("output", "failed", f"{name} does not show it: {why}")
 
     async def _plan(self, args: dict[str, Any]) -> Plan:
         origin, flags = await self._known()

@@ -62,12 +62,14 @@ def test_a_plan_is_its_difference_then_its_command() -> None:
         "environment": "that of the running server, process 7",
         "difference": ["+ --x"],
         "warnings": ["--x is deprecated"],
+        "output": ["shown in tmux pane main:1.0 again"],
         "command": "cd / && python --x",
     }
     assert relaunch_plan_text(plan).splitlines() == [
         "attempt 2, environment: that of the running server, process 7",
         "  + --x",
         "  warning: --x is deprecated",
+        "  output: shown in tmux pane main:1.0 again",
         "",
         "cd / && python --x",
     ]

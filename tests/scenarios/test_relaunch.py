@@ -200,13 +200,26 @@ async def test_a_run_started_by_hand_becomes_a_launched_one(tmp_path: Path) -> N
             await eventually(lambda: verdict(session) == "ready")
             with pytest.raises(Refused, match="no attempts are recorded"):
                 await session.ledger()
-            run = await session.relaunch(add=["--log-level=debug"])
             size = log.stat().st_size
-            assert (run.launched, run.attempt, run.parent) == (True, 2, f"pid-{server.pid}")
+            run = await session.relaunch(add=["--log-level=debug"])
+            assert (run.launched, run.attempt, run.parent) == (True, 2, run.series)
             assert run.pid is not None and psutil.Process(run.pid).environ()["MARK"] == "kept"
             await eventually(lambda: verdict(session) == "ready")
-            assert log.stat().st_size == size  # the new one writes into its own directory
             assert run.argv[-2:] == ("--log-level", "debug")
+            await eventually(lambda: log.stat().st_size > size + 1000)  # it writes there too
+
+            one, two = (await session.ledger())["attempts"]  # what was seen of the first is kept
+            assert (one["verdict"], one["phase"], one["ended_by"]) == ("ready", "ready", "launchmon")
+            assert one["ready_s"] is not None and "weights" in one["seconds"] and two["parent"] == one["id"]
+            assert [row["launched"] for row in await session.request("runs") if row["series"] == run.series] == [
+                True,
+                False,
+            ]
+            back = await session.relaunch(back_to=one["id"])
+            assert "--log-level" not in back.argv and back.attempt == 3
+        async with agent() as session:
+            first = await session.attach(run=one["id"])
+            assert not first.launched and session.model.marks("ready")
         await reaper
     finally:
         if server.poll() is None:

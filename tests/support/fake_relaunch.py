@@ -79,7 +79,9 @@ def plan(change: Mapping[str, Any]) -> dict[str, Any]:
         "command": command_line(applied.argv, env, CWD),
         "difference": list(difference(ARGV, applied.argv, ENV, env, FLAGS)),
         "warnings": list(applied.warnings),
+        "env": env,
         "environment": "that of the running server, process 48001",
+        "output": (),
         "attempt": 4,
         "series": "kimi",
     }

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Malformed, from_json, to_json
+from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.sglang.command import parse
 
 _SLUG_LENGTH = 32
@@ -57,10 +58,12 @@ class RunFile:
     name: str | None = None
     series: str | None = None  # id of the first attempt
     attempt: int = 1
-    parent: str | None = None  # id of the attempt before; "pid-N" of one that launchmon had not launched
+    parent: str | None = None  # id of the attempt before
     change: tuple[str, ...] = ()  # against the attempt before, in words, secrets hidden
     preparations: tuple[str, ...] = ()  # what was set for this run, in words
     while_watched: bool = False  # it is ended when nobody looks any more (a demo)
+    launched: bool = True  # False: somebody else started it; it was recorded when it was relaunched
+    outlets: Outlets = field(default_factory=Outlets)  # where its output goes besides
     server: ProcessId | None = None
     keeper: ProcessId | None = None
     socket: str | None = None  # where the keeper answers

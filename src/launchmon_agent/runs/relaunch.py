@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from launchmon_agent.discover import Found
@@ -19,6 +19,7 @@ from launchmon_agent.runs import directory as directories
 from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.runs.environment import unprepared
 from launchmon_agent.runs.launch import prepare
+from launchmon_agent.runs.outlets import Outlets, outlets_of
 from launchmon_agent.runs.supervised import refuse_supervised
 from launchmon_agent.sensors import proc
 from launchmon_agent.sglang.command import parse
@@ -47,6 +48,8 @@ class Origin:
     pid: int | None = None  # of the launcher, where it is alive
     while_watched: bool = False
     without: tuple[str, ...] = ()  # preparations that were left out
+    outlets: Outlets = field(default_factory=Outlets)
+    log: str | None = None  # in its run directory
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class Plan:
             "command": command_line(self.argv, self.env, self.origin.cwd),
             "difference": self.difference,
             "warnings": self.warnings,
+            "env": self.env,
             "environment": self.origin.environ_of,
+            "output": self.origin.outlets.words(),
             "attempt": self.origin.newest + 1,
             "series": self.origin.series,
         }
@@ -92,6 +97,7 @@ class Plan:
                 "parent": self.origin.id,
                 "change": self.difference,
                 "env": self.env,
+                "outlets": asdict(self.origin.outlets),
             },
             **more,
         }
@@ -127,6 +133,8 @@ def origin_of_run(place: RunDirectory) -> Origin:
         pid=server.pid if alive and server is not None else None,
         while_watched=file.while_watched,
         without=() if any(one.startswith("PYTHONPATH=") for one in file.preparations) else ("hook",),
+        outlets=file.outlets,
+        log=place.log,
     )
 
 
@@ -158,6 +166,7 @@ def origin_of_process(found: Found, before: Origin | None = None) -> Origin:
             else f"that of the running server, process {found.pid}"
         ),
         pid=found.pid,
+        outlets=before.outlets if before is not None else outlets_of(found.pid),
     )
 
 

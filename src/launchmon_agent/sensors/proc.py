@@ -109,6 +109,13 @@ def stat_of(folder: str) -> Stat | None:
     return None if not data else parse_stat(data)
 
 
+def foreground(pid: int) -> int | None:
+    """The process group in the foreground of this process's terminal; None where it has none, or cannot be seen."""
+    fields = (read(f"{PROC}/{pid}/stat") or b"").rpartition(b")")[2].split()
+    group = int(fields[5]) if len(fields) > 5 else 0
+    return group if group > 0 else None
+
+
 def parse_stat(data: bytes) -> Stat | None:
     """``data`` is the whole file. The name may hold spaces and brackets, hence the search for the last one."""
     opening, closing = data.find(b"("), data.rfind(b")")

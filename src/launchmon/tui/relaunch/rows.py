@@ -145,7 +145,9 @@ def plan_rows(plan: Mapping[str, Any], width: int) -> list[Row]:
         rows += _padded(paragraph(f"! {line}", width, "warn"))
     rows += [(), ((" ", "plain"), ("COMMAND LINE", "title"), ("  y copies", "muted"))]
     rows += _padded(paragraph(plan["command"], width))
-    return [*rows, (), *_padded(paragraph(f"environment: {plan['environment']}", width, "muted"))]
+    for text in (f"environment: {plan['environment']}", *(f"output: {line}" for line in plan["output"])):
+        rows += [(), *_padded(paragraph(text, width, "muted"))]
+    return rows
 
 
 def suggestion_rows(text: str, base: Base, width: int) -> list[Row]:

@@ -1,0 +1,23 @@
+"""Asking the tmux servers of this machine. Whatever goes wrong (no tmux, no such pane, no answer) is no answer."""
+
+from __future__ import annotations
+
+import subprocess
+
+ANSWER_S = 3.0
+
+
+def ask(socket: str, *arguments: str) -> str | None:
+    """What ``tmux -S SOCKET …`` prints; None where it fails."""
+    try:
+        done = subprocess.run(
+            ["tmux", "-S", socket, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
