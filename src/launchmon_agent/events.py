@@ -66,6 +66,7 @@ class Run(Event):
     variables: dict[str, str] = field(
         default_factory=dict
     )  # of its environment, those that explain something; no secrets
+    limits: dict[str, int] = field(default_factory=dict)  # of the launcher: "open-files", "locked-memory" (bytes)
     simulated: bool = False
 
     @property
@@ -105,6 +106,7 @@ class Process:
     gpu: int | None = None
     gpu_memory: int | None = None
     gpu_mapped_by: str | None = None  # pid | nspid | order
+    node: int | None = None  # of a view of several nodes; the agent of one leaves it out, here and below
 
     @property
     def rss(self) -> int | None:
@@ -147,6 +149,7 @@ class Gpu:
     pcie_tx_bps: float | None = None
     processes: tuple[GpuProcess, ...] = ()
     error: str | None = None  # why this GPU gives no values ("GPU is lost")
+    node: int | None = None
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,47 @@ class Expected(Event):
 
 
 @dataclass(frozen=True)
+class Installed(Event):
+    """The command, and what launchmon may suggest, held against the flags of the installed SGLang."""
+
+    kind: ClassVar[str] = "installed"
+    version: str | None = None
+    lacks: tuple[str, ...] = ()  # flags that launchmon may suggest and that this SGLang does not have
+    unknown: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # flag of the command that it does not take → those that it does and that look like it, the likeliest first
+
+
+@dataclass(frozen=True)
+class ModelFiles(Event):
+    """The files of the model's weights on this machine. Sent again when they change: while they are downloaded."""
+
+    kind: ClassVar[str] = "files"
+    path: str | None = None  # their directory
+    total: int | None = None  # bytes, of all that are to be loaded
+    here: int | None = None  # bytes of them that have arrived
+    unfinished: int = 0  # files that are being downloaded, or were left so
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A process of an earlier launch that has lost its launcher."""
+
+    pid: int
+    start_time: float
+    title: str
+    ports: tuple[int, ...] = ()  # on which it listens
+
+
+@dataclass(frozen=True)
+class Leftovers(Event):
+    """What earlier launches left running on this machine. Sent when it changes."""
+
+    kind: ClassVar[str] = "leftovers"
+    orphans: tuple[Orphan, ...] = ()
+
+
+@dataclass(frozen=True)
 class Kernel(Event):
     """A kernel message that names hardware trouble or one of our processes."""
 
@@ -288,6 +332,7 @@ class Exit(Event):
     role: str = ""
     rank: str | None = None
     code: int | None = None
+    node: int | None = None
 
 
 # -------------------------------------------------------------------------------------------------------------- the log
@@ -333,6 +378,7 @@ class LogError(Event):
     severity: str = "error"  # fatal | error | consequence | warning
     text: str = ""  # at most 300 characters
     detail: str | None = None  # last line of a traceback: "RuntimeError: …"
+    node: int | None = None
 
 
 @dataclass(frozen=True)
@@ -357,6 +403,7 @@ class Log(Event):
     grown_at: float | None = None  # when the last byte arrived
     last: tuple[LastLine, ...] = ()  # of each rank
     error: str | None = None
+    node: int | None = None
 
 
 # ----------------------------------------------------------------------------------------------------------- the stacks
@@ -498,6 +545,9 @@ KINDS: dict[str, type[Event]] = {
         Heartbeat,
         Ras,
         Expected,
+        Installed,
+        ModelFiles,
+        Leftovers,
         Kernel,
         Exit,
         Mark,
@@ -515,6 +565,10 @@ KINDS: dict[str, type[Event]] = {
 # ---------------------------------------------------------------------------------------------------------- wire format
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+_PLAIN = frozenset((str, int, bool, type(None)))
+
+
 class Malformed(ValueError):
     """A line is not an event: no JSON object, no ``kind``, or a field of the wrong shape."""
 
@@ -525,7 +579,7 @@ def encode(event: Event) -> bytes:
         body = event.original
     else:
         body = {"kind": event.kind, **to_json(event)}
-    return json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+    return _ENCODER.encode(body).encode("ascii") + b"\n"
 
 
 def decode(line: bytes | str) -> Event:
@@ -553,20 +607,23 @@ def from_body(body: Any) -> Event:
 
 def to_json(value: Any) -> Any:
     """A dataclass as plain JSON values, without the fields that are at their default."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        out = {}
-        for name, default in _defaults(type(value)):
-            item = getattr(value, name)
-            if item is not default and item != default:
-                out[name] = to_json(item)
-        return out
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is float:
+        return round(value, 3) if value == value and abs(value) != float("inf") else None
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
-    if isinstance(value, float):
-        return round(value, 3) if value == value and abs(value) != float("inf") else None
     if isinstance(value, dict):
         return {str(key): to_json(item) for key, item in value.items()}
-    return value
+    if not dataclasses.is_dataclass(kind):
+        return value
+    out = {}
+    for name, default in _defaults(kind):
+        item = getattr(value, name)
+        if item is not default and item != default:
+            out[name] = item if type(item) in _PLAIN else to_json(item)
+    return out
 
 
 def from_json(cls: Any, body: Any) -> Any:

@@ -18,10 +18,13 @@ from launchmon_agent.events import (
     Heartbeat,
     Host,
     Http,
+    Installed,
     Kernel,
+    Leftovers,
     Log,
     LogError,
     Mark,
+    ModelFiles,
     Notice,
     Process,
     Processes,
@@ -60,6 +63,9 @@ class RunModel:
         self.heartbeat: Heartbeat | None = None
         self.ras: Ras | None = None
         self.expected: Expected | None = None
+        self.installed: Installed | None = None
+        self.model_files: ModelFiles | None = None
+        self.leftovers: Leftovers | None = None
         self.verdict: Verdict | None = None
         self.exits: list[Exit] = []
         self.errors: list[LogError] = []
@@ -72,7 +78,7 @@ class RunModel:
         self.began_observing: float | None = None
         self._marks: list[Mark] = []
         self._progress: dict[tuple[str, str | None], Progress] = {}
-        self._gpu_history: dict[int, deque[float | None]] = {}
+        self._gpu_history: dict[tuple[int | None, int], deque[float | None]] = {}
 
     # ------------------------------------------------------------------------------------------------------------ fold
 
@@ -86,7 +92,7 @@ class RunModel:
             case Run():
                 self.run = event
                 self.phases.apply(event)
-                self.phases.expect(expected_ranks(event))
+                self.phases.expect(self._expected(event))
             case Processes():
                 self.processes = event
             case Gpus():
@@ -123,13 +129,23 @@ class RunModel:
                 self.ras = event
             case Expected():
                 self.expected = event
+            case Installed():
+                self.installed = event
+            case ModelFiles():
+                self.model_files = event
+            case Leftovers():
+                self.leftovers = event
             case Stacks():
                 _append(self.stacks, event, most=STACKS_KEPT)
+
+    def _expected(self, run: Run) -> list[str]:
+        """Tags of the ranks that the processes of this model should have."""
+        return expected_ranks(run)
 
     def _fold_gpus(self, event: Gpus) -> None:
         self.gpus = event
         for gpu in event.gpus:
-            self._gpu_history.setdefault(gpu.index, deque(maxlen=HISTORY)).append(gpu.util_percent)
+            self._gpu_history.setdefault((gpu.node, gpu.index), deque(maxlen=HISTORY)).append(gpu.util_percent)
 
     def _fold_mark(self, event: Mark) -> None:
         if self.launch_begins_with(event):
@@ -139,7 +155,7 @@ class RunModel:
 
     def _fold_error(self, event: LogError) -> None:
         for place, known in enumerate(self.errors):
-            if (known.offset, known.id) == (event.offset, event.id):
+            if (known.offset, known.id, known.node) == (event.offset, event.id, event.node):
                 self.errors[place] = event  # the same error with its last line known
                 return
         _append(self.errors, event, keep_first=1)
@@ -192,7 +208,7 @@ class RunModel:
         """Schedulers in order. A rank that is expected but has no process yet has pid 0."""
         seen = [] if self.processes is None else self.processes.processes
         rows = {process.rank: process for process in seen if process.rank is not None}
-        expected = [] if self.run is None else expected_ranks(self.run)
+        expected = [] if self.run is None else self._expected(self.run)
         missing = [Process(pid=0, start_time=0.0, role="scheduler", rank=tag) for tag in expected if tag not in rows]
         if rows and not any(tag in rows for tag in expected):
             missing = []  # the tags differ from what the command line made us expect: show what is there
@@ -206,9 +222,9 @@ class RunModel:
         bars = [bar for (_, shown), bar in self._progress.items() if shown == phase]
         return max(bars, key=lambda bar: bar.at, default=None)
 
-    def gpu_history(self, index: int) -> Sequence[float | None]:
+    def gpu_history(self, index: int, node: int | None = None) -> Sequence[float | None]:
         """Utilisation of one GPU over the last samples, oldest first, percent."""
-        return tuple(self._gpu_history.get(index, ()))
+        return tuple(self._gpu_history.get((node, index), ()))
 
     def last_line_at(self, rank: str) -> float | None:
         if self.log is None:
@@ -217,6 +233,11 @@ class RunModel:
             if line.rank == rank:
                 return line.at
         return None
+
+    @property
+    def all_marks(self) -> Sequence[Mark]:
+        """Of the newest launch, in the order in which they were read."""
+        return tuple(self._marks)
 
     def marks(self, id_: str) -> list[Mark]:
         return [mark for mark in self._marks if mark.id == id_]
@@ -244,6 +265,9 @@ class RunModel:
             yield from steps
         latest = (
             self.expected,
+            self.installed,
+            self.model_files,
+            self.leftovers,
             self.host,
             self.gpus,
             self.processes,

@@ -32,9 +32,10 @@ from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.sensors.ras import RasSensor
 from launchmon_agent.sglang.command import parse
 from launchmon_agent.sglang.run import run_of_command
+from launchmon_agent.sources import Sensors
 from launchmon_agent.stacks.dump import Dumper
 from launchmon_agent.stacks.plant import home_of
-from launchmon_agent.watch import Sensors, Watch
+from launchmon_agent.watch import Watch
 
 SIMULATED_GPUS = "LAUNCHMON_SIMULATED_GPUS"
 """Variable of a demo server that names the file with its simulated GPUs."""

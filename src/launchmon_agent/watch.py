@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -28,19 +29,21 @@ from launchmon_agent.events import (
     Log,
     Mark,
     Notice,
-    Process,
     Processes,
     Progress,
     Ras,
     Run,
     Stacks,
+    Verdict,
 )
+from launchmon_agent.judge.pace import Pace
 from launchmon_agent.judge.verdict import judge, stall
 from launchmon_agent.judge.window import EvidenceWindow
 from launchmon_agent.model import RunModel
 from launchmon_agent.redaction import redacted
 from launchmon_agent.sglang.ranks import expected_ranks
 from launchmon_agent.sglang.run import run_from_args
+from launchmon_agent.sources import HttpSource, LogSource, Look, Sensors
 
 T = TypeVar("T")
 
@@ -49,12 +52,13 @@ LOG_BUSY_S = 0.1
 LOG_QUIET_S = 0.25
 QUIET_AFTER_S = 5.0
 RETRY_S = 5.0
+FOREVER_S = 86400.0
 STALL_DUMPS = 3
 STALL_DUMP_EVERY_S = 5.0
 """When a stall begins, so many dumps are taken: frames that do not move tell a dead-lock from slow work."""
 
-THREADS = ("sensors", "gpu", "log", "http", "ras", "stacks")
-"""What may block, each on its own: the GPU driver, the log, the server's port, NCCL, py-spy."""
+THREADS = ("sensors", "gpu", "log", "search", "http", "ras", "stacks")
+"""What may block, each on its own: the GPU driver, the log, a search in it, the server's port, NCCL, py-spy."""
 
 REPLACEABLE = (Gpus, Processes, Host, Http, Heartbeat, Ras, Log, Progress)
 """Kinds of which only the newest counts: dropped for a listener who does not keep up."""
@@ -62,64 +66,6 @@ REPLACEABLE = (Gpus, Processes, Host, Http, Heartbeat, Ras, Log, Progress)
 
 class Listener(Protocol):
     def __call__(self, event: Event, line: bytes, /) -> None: ...
-
-
-class GpuSource(Protocol):
-    def sample(self, now: float) -> Gpus: ...
-
-
-class ProcessSource(Protocol):
-    def sample(self, now: float, gpus: Gpus | None) -> Processes: ...
-    def vanished(self, now: float) -> list[Exit]: ...
-    def expect(self, ranks: Sequence[str]) -> None: ...
-
-
-class HostSource(Protocol):
-    def sample(self, now: float) -> Host: ...
-
-
-class HttpSource(Protocol):
-    def sample(self, now: float) -> Http: ...
-
-
-class KernelSource(Protocol):
-    def poll(self, now: float, pids: Iterable[int]) -> Sequence[Event]: ...
-
-
-class LogSource(Protocol):
-    """A followed log. All calls come from one thread."""
-
-    def poll(self, now: float) -> list[Event]: ...
-    @property
-    def behind(self) -> bool: ...
-    def window(self, *args: Any, **kwargs: Any) -> Any: ...
-    def search(self, *args: Any, **kwargs: Any) -> Any: ...
-    def close(self) -> None: ...
-
-
-class HeartbeatSource(Protocol):
-    def sample(self, now: float, processes: Sequence[Process]) -> Heartbeat: ...
-
-
-class RasSource(Protocol):
-    def sample(self, now: float, processes: Sequence[Process], *, outstanding: bool) -> Ras | None: ...
-
-
-class StackSource(Protocol):
-    def dump(self, native: bool = False, locals_of: str | None = None, automatic: bool = False) -> Stacks: ...
-
-
-@dataclasses.dataclass
-class Sensors:
-    gpu: GpuSource
-    host: HostSource
-    kernel: KernelSource
-    processes: ProcessSource | None = None
-    http: Callable[[Run, Callable[[int], bool]], HttpSource] | None = None  # made anew when more of the run is known
-    stacks: Callable[[Run, Sequence[Process]], StackSource] | None = None  # for one dump
-    heartbeat: HeartbeatSource | None = None
-    ras: RasSource | None = None
-    expected: Callable[[RunModel, float], Event | None] | None = None  # what earlier runs of the kind took
 
 
 class Watch:
@@ -145,9 +91,12 @@ class Watch:
         self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in THREADS}
         self._poked = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
+        self._pace = Pace()
+        self._verdict: Verdict | None = None  # the last one that was new
         self._stalled = False
         self._stall_dumps: asyncio.Task[None] | None = None
         self._reported: set[str] = set()
+        self._found: dict[str, Event] = {}  # by each look
         self._expect = tuple(expected_ranks(run))
         self.emit(run)
         self._recall()
@@ -188,6 +137,9 @@ class Watch:
         if self._sensors is not None:
             tasks.append(self._repeat("gpu", self._gpu_once))
             tasks.append(self._repeat("ras", self._ras_once))
+            for look in self._sensors.looks:
+                self._threads[look.name] = ThreadPoolExecutor(1, f"launchmon-{look.name}")
+                tasks.append(self._repeat(look.name, functools.partial(self._look_once, look)))
         if self._sensors is not None and self._sensors.http is not None:
             tasks.append(self._repeat("http", self._http_once))
         try:
@@ -238,6 +190,15 @@ class Watch:
             self.emit(answer)
         await asyncio.sleep(SAMPLE_S)
 
+    async def _look_once(self, look: Look) -> None:
+        assert self.model.run is not None
+        found = await self._in(look.name, look.find, self.model.run, self._clock())
+        known = self._found.get(look.name)
+        if found is not None and (known is None or dataclasses.replace(known, at=found.at) != found):
+            self._found[look.name] = found
+            self.emit(found)
+        await asyncio.sleep(FOREVER_S if look.every_s is None else look.every_s)
+
     def _requests_wait(self) -> bool:
         beats = self.model.heartbeat.beats if self.model.heartbeat else ()
         return any(beat.running or beat.waiting for beat in beats)
@@ -266,7 +227,7 @@ class Watch:
 
     async def _log_once(self) -> None:
         if self._log is None:
-            await asyncio.sleep(3600)
+            await asyncio.sleep(FOREVER_S)
             return
         for event in await self._in("log", self._log.poll, self._clock()):
             self._take_log_event(redacted(event))
@@ -313,9 +274,13 @@ class Watch:
         return sample is not None and any(process.pid == pid for process in sample.processes)
 
     def _judge(self) -> None:
-        verdict = redacted(judge(self.model, self.evidence, self._clock()))
-        known = self.model.verdict
-        if known is None or dataclasses.replace(known, at=verdict.at) != verdict:
+        now, stirs = self._clock(), self.evidence.stirs
+        if not self._pace.is_due(stirs, now):
+            return
+        verdict = judge(self.model, self.evidence, now)
+        self._pace.judged(verdict, stirs, now)
+        if self._verdict is None or dataclasses.replace(self._verdict, at=verdict.at) != verdict:
+            self._verdict = verdict
             self.emit(verdict)
         self._dump_when_stalled()
 
@@ -342,8 +307,16 @@ class Watch:
         return await self._in("log", lambda: self._log_or_refuse().window(**where))
 
     async def search(self, what: dict[str, Any]) -> Any:
-        """The next line that matches. Raises :class:`Refused`."""
-        return await self._in("log", lambda: self._log_or_refuse().search(**what))
+        """The next line that matches, as far as a slice of time reaches. Raises :class:`Refused`."""
+        return await self._in("search", lambda: self._log_or_refuse().search(**what))
+
+    async def count(self, what: dict[str, Any]) -> Any:
+        """How many lines match, as far as a slice of time reaches. Raises :class:`Refused`."""
+        return await self._in("search", lambda: self._log_or_refuse().count(**what))
+
+    async def place(self, what: dict[str, Any]) -> Any:
+        """Where a line or a time is in the log. Raises :class:`Refused`."""
+        return await self._in("log", lambda: self._log_or_refuse().place(**what))
 
     async def dump(self, native: bool = False, locals_of: str | None = None, automatic: bool = False) -> Stacks:
         """The stacks of all ranks, as an event for everyone. Raises :class:`Refused` where there is nothing to read."""

@@ -10,7 +10,8 @@ import pytest
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, Gpu, Gpus, Heartbeat, Host, Mark, Notice, Process, Processes, Ras, Run
 from launchmon_agent.model import RunModel
-from launchmon_agent.watch import Sensors, Watch
+from launchmon_agent.sources import Sensors
+from launchmon_agent.watch import Watch
 
 RUN = Run(0.0, id="x", pid=7, start_time=1.0, tp=2)
 

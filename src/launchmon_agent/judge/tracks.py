@@ -75,12 +75,14 @@ class ProcessTrack:
         self.compiled_at: float | None = None
         self.compilers: dict[str, int] = {}  # as last seen
         self.downloaded_at: float | None = None
+        self._manner: tuple[bool, ...] = ()
 
     @property
     def key(self) -> tuple[int, float]:
         return self.process.pid, self.process.start_time
 
-    def feed(self, at: float, process: Process) -> None:
+    def feed(self, at: float, process: Process) -> bool:
+        """Whether something changed in kind: began or ceased to move, was stopped or continued."""
         before, self.process = self.seen_at, process
         self.seen_at = at
         tree = process.tree_cpu_percent if process.tree_cpu_percent is not None else process.cpu_percent
@@ -102,6 +104,17 @@ class ProcessTrack:
         elif self.stopped_since is None:
             self.stopped_since = at
         self._children(at, process)
+        gauges = (self.cpu, self.below_cpu, self.read, self.write, self.faults, self.rss)
+        times = (self.disk_sleep_at, self.compiled_at, self.downloaded_at)
+        was, self._manner = (
+            self._manner,
+            (
+                *(gauge.moved_at == at for gauge in gauges),
+                *(time == at for time in times),
+                self.stopped_since is None,
+            ),
+        )
+        return self._manner != was
 
     def _children(self, at: float, process: Process) -> None:
         found = {kind: count for kind, count in process.children.items() if kind in COMPILERS}
@@ -131,8 +144,16 @@ class GpuTrack:
         self.spin_since: float | None = None  # busy at idle power since then
         self.recent: deque[_Sample] = deque(maxlen=15)
         self._spin_power = (0.0, 0.0)  # lowest and highest while it spins, W
+        self._manner: tuple[object, ...] = ()
 
-    def feed(self, at: float, gpu: Gpu) -> None:
+    def feed(self, at: float, gpu: Gpu) -> bool:
+        """Whether something changed in kind: began or ceased to work, to spin, to fill or to answer."""
+        self._take(at, gpu)
+        was = self._manner
+        self._manner = (self.memory.moved_at == at, self.worked_at == at, self.spin_since, gpu.error)
+        return self._manner != was
+
+    def _take(self, at: float, gpu: Gpu) -> None:
         self.gpu = gpu
         if gpu.error is not None and gpu.util_percent is None:
             return

@@ -22,10 +22,12 @@ from launchmon_agent.events import (
     Log,
     LogError,
     Mark,
+    Notice,
     Processes,
     Progress,
     Ras,
     Stacks,
+    Verdict,
 )
 from launchmon_agent.judge.gauges import Counter, Rate
 from launchmon_agent.judge.stackview import StackView, view
@@ -78,11 +80,15 @@ class EvidenceWindow:
         self.dumps: deque[Stacks] = deque(maxlen=DUMPS)
         self.observed_since: float | None = None
         self.processes_at: float | None = None
+        self.stirs = (
+            0  # how often something happened or changed in kind; samples that only go on as before do not count
+        )
         self._grown_at: float | None = None
         self._generation: int | None = None
         self._last_offset = -1
         self._noise_until = 0.0
         self._views: dict[object, StackView | None] = {}
+        self._host_moves = (False, False)
         self._bars: dict[tuple[str, str | None], tuple[str, int, int]] = {}
 
     def viewed(self, dumps: tuple[Stacks, ...], ranks: frozenset[str]) -> StackView | None:
@@ -98,19 +104,20 @@ class EvidenceWindow:
 
     def fold(self, event: Event) -> None:
         """Take one event in. Kinds that carry no evidence change nothing."""
+        self.stirs += self._take(event)
+
+    def _take(self, event: Event) -> bool:
+        """Whether it is more than a sample that goes on as the one before."""
         match event:
             case Processes():
-                self._fold_processes(event)
+                return self._fold_processes(event)
             case Gpus():
-                for gpu in event.gpus:
-                    self.gpus.setdefault(gpu.index, GpuTrack()).feed(event.at, gpu)
+                stirred = [self.gpus.setdefault(gpu.index, GpuTrack()).feed(event.at, gpu) for gpu in event.gpus]
+                return any(stirred)
             case Host():
-                self.host = event
-                self.disk.feed(event.at, event.disk_read_bps)
-                self.net.feed(event.at, event.net_rx_bps)
-                self.oom_kills.feed(event.at, event.cgroup_oom_kills)
+                return self._fold_host(event)
             case Log():
-                self._fold_log(event)
+                return self._fold_log(event)
             case Mark():
                 self._fold_mark(event)
             case LogError(id="watchdog_soft"):
@@ -123,21 +130,24 @@ class EvidenceWindow:
             case Http():
                 self._fold_requests(event.at, (event.running, event.queued))
             case Heartbeat():
-                self._fold_beats(event)
+                return self._fold_beats(event)
             case Ras():
-                if not (self.ras and event.answered is not None and self.ras[-1].answered == event.answered):
-                    self.ras.append(event)
+                return self._fold_ras(event)
             case Expected():
                 self.expected = event
             case Stacks():
                 self.dumps.append(event)
+            case Verdict() | Notice():
+                return False
+        return True
 
-    def _fold_processes(self, event: Processes) -> None:
+    def _fold_processes(self, event: Processes) -> bool:
         if self.observed_since is None:
             self.observed_since = event.at
         self.processes_at = event.at
         ranks: dict[str, ProcessTrack] = {}
         others: dict[str, ProcessTrack] = {}
+        stirred = False
         for process in event.processes:
             if process.state == "Z":
                 continue
@@ -150,10 +160,12 @@ class EvidenceWindow:
             track = known.get(name)
             if track is None or track.key != (process.pid, process.start_time):
                 track = self._renamed(process.pid, process.start_time) or ProcessTrack(process)
-            track.feed(event.at, process)
+            stirred |= track.feed(event.at, process)
             place[name] = track
+        stirred |= ranks.keys() != self.ranks.keys() or others.keys() != self.others.keys()
         self.rank_seen_at.update(dict.fromkeys(ranks, event.at))
         self.ranks, self.others = ranks, others
+        return stirred
 
     def _renamed(self, pid: int, start_time: float) -> ProcessTrack | None:
         """A rank is named by its place until it has a title."""
@@ -162,7 +174,15 @@ class EvidenceWindow:
                 return track
         return None
 
-    def _fold_log(self, event: Log) -> None:
+    def _fold_host(self, event: Host) -> bool:
+        self.host = event
+        self.disk.feed(event.at, event.disk_read_bps)
+        self.net.feed(event.at, event.net_rx_bps)
+        self.oom_kills.feed(event.at, event.cgroup_oom_kills)
+        was, self._host_moves = self._host_moves, (self.disk.moved_at == event.at, self.net.moved_at == event.at)
+        return self._host_moves != was or self.oom_kills.moved_at == event.at
+
+    def _fold_log(self, event: Log) -> bool:
         if event.generation != self._generation:
             self._generation, self._last_offset = event.generation, -1
         newest = max(event.last, key=lambda line: line.offset, default=None)
@@ -172,15 +192,16 @@ class EvidenceWindow:
         grown = event.grown_at is not None and event.grown_at != self._grown_at
         self._grown_at = event.grown_at
         if not grown or event.grown_at is None:
-            return
+            return False
         spoke = event.grown_at
         if newest is not None and newest.offset > self._last_offset:
             self._last_offset = newest.offset
             if spoke <= self._noise_until:
-                return
+                return True
             if _ACCESS.match(newest.text):
                 spoke = max((line.at for line in event.last if not _ACCESS.match(line.text)), default=0.0)
         self.spoken_at = max(self.spoken_at or 0.0, spoke) or None
+        return True
 
     def _fold_mark(self, mark: Mark) -> None:
         if mark.id == "args":
@@ -189,13 +210,21 @@ class EvidenceWindow:
         self.mark_at = max(self.mark_at or 0.0, mark.at)
         self.last_mark = mark
 
-    def _fold_beats(self, event: Heartbeat) -> None:
+    def _fold_beats(self, event: Heartbeat) -> bool:
         self.beats_at = event.at
         self.beats = {beat.rank or "": beat for beat in event.beats}
         told = [(beat.running, beat.waiting) for beat in event.beats if beat.running is not None]
         if told:
             waiting = sum(queued or 0 for _, queued in told)
             self._fold_requests(event.at, (sum(running or 0 for running, _ in told), waiting))
+        return self.requests_moved_at == event.at
+
+    def _fold_ras(self, event: Ras) -> bool:
+        last = self.ras[-1] if self.ras else None
+        if last is not None and event.answered is not None and last.answered == event.answered:
+            return False
+        self.ras.append(event)
+        return last is None or (last.error, last.communicators) != (event.error, event.communicators)
 
     def _fold_requests(self, at: float, requests: tuple[int | None, int | None]) -> None:
         if requests == (None, None):

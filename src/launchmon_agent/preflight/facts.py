@@ -13,28 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Gpus
+from launchmon_agent.events import Gpus, Orphan
 from launchmon_agent.runs.launch import Plan
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.gpu import GpuSensor
-from launchmon_agent.sglang import titles
 from launchmon_agent.sglang.command import parse
 from launchmon_agent.stacks.permission import check as ptrace_refusal
 
 SHM = "/dev/shm"  # noqa: S108 - only looked at
-KEEPER_COMM = "launchmon-keep"
 
 _LARGEST_JSON = 64 << 20
 _BATONS = ("*/*/lock", "*/lock", "lock")
 _AITER = (".aiter/**/lock_*", "aiter/**/lock_*")
-
-
-@dataclass(frozen=True)
-class Orphan:
-    """A rank of an earlier launch that has lost its launcher."""
-
-    pid: int
-    title: str
 
 
 @dataclass(frozen=True)
@@ -132,28 +122,6 @@ def _has_content(path: str) -> bool:
         return os.stat(path).st_size > 0
     except OSError:
         return False
-
-
-def orphans() -> tuple[Orphan, ...]:
-    """Ranks whose parent is init, or a keeper that took them over from a server that is gone."""
-    rows = proc.table()
-    found = []
-    for pid, row in sorted(rows.items()):
-        if row.dead or not row.comm.startswith("sglang::"):
-            continue
-        title = titles.read_title(proc.cmdline(pid), row.comm)
-        parent = rows.get(row.ppid)
-        adopted = row.ppid in (0, 1) or parent is None or parent.comm == KEEPER_COMM
-        if title is None or not adopted or (parent is not None and _is_launcher(parent.pid, parent.comm)):
-            continue
-        if title.role in (titles.SCHEDULER, titles.DETOKENIZER, titles.DP_CONTROLLER):
-            found.append(Orphan(pid, title.text))
-    return tuple(found)
-
-
-def _is_launcher(pid: int, comm: str) -> bool:
-    title = titles.read_title(proc.cmdline(pid), comm)
-    return title is not None and title.role == titles.LAUNCHER
 
 
 def locks(env: Mapping[str, str], now: float) -> tuple[Lock, ...]:

@@ -15,6 +15,7 @@ from launchmon_agent.preflight.finding import Finding
 from launchmon_agent.preflight.start import Start
 from launchmon_agent.runs.checks import runs_here
 from launchmon_agent.runs.launch import Plan
+from launchmon_agent.sensors.orphans import orphans
 from launchmon_agent.sglang.command import parse
 
 PATIENCE_S = 1.0
@@ -30,7 +31,7 @@ def look(plan: Plan, clock: Callable[[], float] = time.time) -> tuple[Finding, .
     now = clock()
     looks: dict[str, Callable[[], Any]] = {
         "model": lambda: facts.model(plan),
-        "orphans": facts.orphans,
+        "orphans": orphans,
         "locks": lambda: facts.locks(plan.env, now),
         "ptrace": facts.ptrace,
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Gpu, GpuProcess, Gpus
+from launchmon_agent.events import Gpu, GpuProcess, Gpus, Orphan
 from launchmon_agent.preflight.checks import findings
 from launchmon_agent.preflight.environment import LOOKS
-from launchmon_agent.preflight.facts import Facts, Limits, Lock, Model, Orphan
+from launchmon_agent.preflight.facts import Facts, Limits, Lock, Model
 from launchmon_agent.preflight.finding import ERROR, SEVERITIES, WARNING, Finding
 from launchmon_agent.preflight.start import Start
 from launchmon_agent.sglang.command import parse
@@ -128,7 +128,9 @@ def test_gpu_memory_of_others() -> None:
     assert finding.what.startswith("GPU memory is in use by pid 41, 42: GPU 0 70 GiB, GPU 1 70 GiB")
     assert finding.what.endswith("and 4 more")
     assert finding.try_ == "ps -o pid,user,args -p 41,42"
-    by_orphans = said("--tp", "8", gpus=gpus(8, used=70, pids=(41,)), orphans=(Orphan(41, "sglang::scheduler_TP0"),))
+    by_orphans = said(
+        "--tp", "8", gpus=gpus(8, used=70, pids=(41,)), orphans=(Orphan(41, 1.0, "sglang::scheduler_TP0"),)
+    )
     assert by_orphans["gpu-memory"].try_ == "launchmon runs"
     assert "cannot be seen" in said(gpus=gpus(1, used=70))["gpu-memory"].what
     hidden = said("--tp", "1", gpus=gpus(1, used=70), env={"CUDA_VISIBLE_DEVICES": ""})
@@ -178,7 +180,7 @@ def test_stale_locks() -> None:
 
 
 def test_orphans() -> None:
-    finding = said(orphans=tuple(Orphan(pid, "sglang::scheduler") for pid in range(41, 47)))["orphans"]
+    finding = said(orphans=tuple(Orphan(pid, 1.0, "sglang::scheduler") for pid in range(41, 47)))["orphans"]
     assert finding.what == "6 ranks of an earlier launch are left: pid 41, 42, 43, 44 and 2 more"
     assert finding.try_ == "launchmon kill --pid 41"
 

@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from launchmon_agent.preflight.facts import Lock, Model
 from launchmon_agent.preflight.look import at_once, look
 from launchmon_agent.runs.launch import Plan, prepare
 from tests.support import fake_servers
-from tests.support.waiting import until
 
 
 def plan(model: Path | str, *flags: str, **env: str) -> Plan:
@@ -125,60 +122,6 @@ def test_locks_are_looked_for_where_they_are_by_default(tmp_path: Path) -> None:
         (tmp_path / path).touch()
     names = {os.path.relpath(found.path, tmp_path) for found in facts.locks({"HOME": str(tmp_path)}, 0.0)}
     assert names == {".cache/torch_extensions/py311_cu128/x/lock", ".aiter/build/lock_module_x"}
-
-
-# -------------------------------------------------------------------------------------------------------------- orphans
-
-KEEPER = """
-import ctypes, os, sys, time
-libc = ctypes.CDLL(None)
-libc.prctl(15, sys.argv[1].encode(), 0, 0, 0)
-libc.prctl(36, 1, 0, 0, 0)
-middle = os.fork()
-if not middle:
-    libc.prctl(15, b"python", 0, 0, 0)
-    if not os.fork():
-        import setproctitle
-        setproctitle.setproctitle(sys.argv[2])
-        print(os.getpid(), flush=True)
-        time.sleep(600)
-    if sys.argv[3] == "dies":
-        os._exit(0)
-    time.sleep(600)
-if sys.argv[3] == "dies":
-    os.waitpid(middle, 0)
-time.sleep(600)
-"""
-
-
-@contextmanager
-def rank(keeper: str, title: str, parent: str) -> Iterator[int]:
-    """A process of that title, whose parent dies or lives; who adopts it is called ``keeper``."""
-    with fake_servers.session_of(
-        sys.executable, "-c", KEEPER, keeper, title, parent, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        yield int(process.stdout.readline())
-
-
-def test_a_rank_whose_launcher_is_dead_is_an_orphan() -> None:
-    with rank(facts.KEEPER_COMM, "sglang::scheduler_TP3", "dies") as pid:
-        until(lambda: any((one.pid, one.title) == (pid, "sglang::scheduler_TP3") for one in facts.orphans()))
-
-
-@pytest.mark.parametrize(
-    "keeper, title, parent",
-    [
-        (facts.KEEPER_COMM, "sglang::scheduler_TP3", "lives"),
-        ("bash", "sglang::scheduler_TP3", "dies"),
-        (facts.KEEPER_COMM, "sglang::router", "dies"),
-    ],
-    ids=["its parent lives", "somebody else's child", "no rank"],
-)
-def test_other_processes_are_none(keeper: str, title: str, parent: str) -> None:
-    with rank(keeper, title, parent) as pid:
-        until(lambda: Path(f"/proc/{pid}/comm").read_text().startswith("sglang::"))
-        assert pid not in {one.pid for one in facts.orphans()}
 
 
 # --------------------------------------------------------------------------------------------------------- this machine
