@@ -9,10 +9,12 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any
 
-from launchmon_agent import events, keepers, listing, observe, relaunching, wire
+from launchmon_agent import events, keepers, listing, observe, relaunching, resuming, wire
+from launchmon_agent.carrying import Actions
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event
@@ -24,7 +26,9 @@ from launchmon_agent.relay import Relay
 from launchmon_agent.runs.attempts import ledger_of
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runservice import OPERATIONS, RunService
+from launchmon_agent.sensors import proc
 from launchmon_agent.sharing import Sharing
+from launchmon_agent.software import software
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import MAX_LINE, Request
 
@@ -50,6 +54,7 @@ async def _serve(out: int) -> None:
         peer.pack()
     try:
         await peer.converse(agent.handle)
+        await agent.finish()
     finally:
         await agent.leave()
 
@@ -59,6 +64,7 @@ class Agent:
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
+        self._actions = Actions()
         self._relay: Relay | None = None
         self._service: RunService | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -69,17 +75,29 @@ class Agent:
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
         match request.do:
+            case "clock":
+                return time.time()
             case "runs":
                 return await asyncio.to_thread(listing.runs_here)
+            case "ping":
+                return None
             case "launch":
-                directory = await asyncio.to_thread(keepers.launch, request.args)
-                return await self._follow_directory(directory)
+                path = await self._actions.carry_out(request, lambda: _launch(request.args))
+                return await self._follow_directory(RunDirectory(path))
             case "attach":
                 return await self._attach(request.args)
+            case "resume":
+                return await self._resume(request.args)
+            case "missed":
+                return await asyncio.to_thread(resuming.missed, self._subject, request.args.get("since", 0.0))
+            case "outcome":
+                return await self._outcome(str(request.args.get("action")))
             case "ledger":
                 return await asyncio.to_thread(ledger_of, request.args.get("run") or self._followed())
             case "recording":
                 return await asyncio.to_thread(self._shared().part, request.args.get("start", 0))
+            case "software":
+                return await asyncio.to_thread(self._software)
         if request.do in OPERATIONS:
             return await self._ask(request)
         if request.do in relaunching.OPERATIONS:
@@ -87,6 +105,10 @@ class Agent:
         raise Refused(
             f"{request.do!r} is not something this agent can do", "client and agent are of different versions"
         )
+
+    async def finish(self) -> None:
+        """What the client asked for is carried out, also when it has gone."""
+        await self._actions.finish()
 
     async def leave(self) -> None:
         """End what was begun for the client: a foreign run is not watched any longer, a launched one goes on."""
@@ -113,9 +135,23 @@ class Agent:
             return await self._relauncher.options()
         if request.do == "relaunch-plan":
             return await self._relauncher.plan(request.args)
-        directory = await self._relauncher.run(request.args)
+        relauncher = self._relauncher
+        path = await self._actions.carry_out(request, lambda: _relaunch(relauncher, request.args))
         await self.leave()
-        return await self._follow_directory(directory)
+        return await self._follow_directory(RunDirectory(path))
+
+    async def _outcome(self, action: str) -> dict[str, Any]:
+        """What became of an action that another agent was asked for. A run that it started is followed from now on."""
+        outcome = await self._actions.outcome(action)
+        if outcome["state"] == "done" and outcome["do"] in ("launch", "relaunch"):
+            await self.leave()
+            outcome["value"] = await self._follow_directory(RunDirectory(outcome["value"]))
+        return outcome
+
+    async def _resume(self, args: dict[str, Any]) -> dict[str, Any]:
+        """The run that the client followed through an agent before this one: ``run``, or ``gone`` with the reason."""
+        gone = await asyncio.to_thread(resuming.gone, args)
+        return {"run": None, "gone": gone} if gone else {"run": await self._attach(args), "gone": None}
 
     async def _choose(self, subject: RunDirectory | Found) -> None:
         """The run that is followed from now on."""
@@ -134,6 +170,15 @@ class Agent:
     def _seen(self) -> Iterable[Event]:
         """All that is known of a run that is watched here."""
         return () if self._service is None else self._service.watch.model.replay()
+
+    def _software(self) -> dict[str, str]:
+        """What is installed for the server that is followed; of an ended one what is there now."""
+        if isinstance(self._subject, RunDirectory):
+            file = self._subject.read()
+            server = None if file is None else file.server
+            alive = server is not None and proc.alive(server.pid, server.start_time)
+            return software(server.pid if server and alive else None, None if file is None else file.interpreter)
+        return {} if self._subject is None else software(self._subject.pid, None)
 
     def _followed(self) -> str:
         if isinstance(self._subject, RunDirectory):
@@ -171,6 +216,16 @@ class Agent:
 
     def _watch_here(self, watch: Watch) -> Any:
         watch.listen(self._peer.send_event)
-        self._service = RunService(watch, lambda: observe.killer(watch.model))
+        self._service = RunService(watch, lambda: observe.killer(watch.model), self._actions)
         self._watching = asyncio.create_task(watch.run())
         return watch.model.run
+
+
+async def _launch(args: dict[str, Any]) -> str:
+    """The directory of the new run. Raises :class:`Refused`."""
+    return (await asyncio.to_thread(keepers.launch, args)).path
+
+
+async def _relaunch(relauncher: Relauncher, args: dict[str, Any]) -> str:
+    """The directory of the next attempt. Raises :class:`Refused`."""
+    return (await relauncher.run(args)).path
