@@ -271,6 +271,10 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 
+TOGETHER = (("run", "panel"), ("stacks", "panel"), ("verdict", "panel"), ("relaunch",), ("ledger",), ("home",))
+"""The scopes of each screen: keys of one row, and those of app, work at the same time and differ."""
+
+
 def in_scope(*scopes: str) -> list[Action]:
     """Actions of these scopes in the order of the table."""
     return [action for action in ACTIONS if action.scope in scopes]

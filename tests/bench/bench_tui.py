@@ -70,6 +70,7 @@ async def live(session: FakeSession, lines_a_second: int) -> None:
 
 
 def app(lines_a_second: int) -> None:
+    from launchmon.config import Config, Effective
     from launchmon.tui.app import run_app
 
     playing = []
@@ -79,7 +80,7 @@ def app(lines_a_second: int) -> None:
         playing.append(asyncio.create_task(live(session, lines_a_second)))
         return session
 
-    run_app(open_session, theme_name="launchmon-dark")
+    run_app(open_session, settings=Effective(Config(theme="launchmon-dark")))
 
 
 def source_alone(lines_a_second: int) -> None:

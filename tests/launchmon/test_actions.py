@@ -4,13 +4,9 @@ from itertools import combinations
 
 import pytest
 
-from launchmon.actions import ACTIONS, Action, by_id, in_scope, key_name
+from launchmon.actions import ACTIONS, TOGETHER, Action, by_id, in_scope, key_name
 
-TOGETHER = (
-    ("app", "run", "panel"),
-    *(("app", screen) for screen in ("home", "stacks", "verdict", "relaunch", "ledger")),
-)
-"""Scopes whose keys work at the same time."""
+AT_ONCE = [("app", *scopes) for scopes in TOGETHER]
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.id)
@@ -18,18 +14,18 @@ def test_each_action_is_complete(action: Action) -> None:
     assert action.keys
     assert action.label
     assert action.help.endswith(".")
-    assert action.scope in {scope for scopes in TOGETHER for scope in scopes}
+    assert action.scope in {scope for scopes in AT_ONCE for scope in scopes}
     assert action.confirm >= action.changes, "what changes something on the target asks first"
     assert by_id(action.id) is action
 
 
-@pytest.mark.parametrize("scopes", TOGETHER)
+@pytest.mark.parametrize("scopes", AT_ONCE)
 def test_no_key_means_two_things_at_once(scopes: tuple[str, ...]) -> None:
     for one, other in combinations(in_scope(*scopes), 2):
         assert not set(one.keys) & set(other.keys), (one.id, other.id)
 
 
-@pytest.mark.parametrize("scopes", TOGETHER)
+@pytest.mark.parametrize("scopes", AT_ONCE)
 def test_places_in_the_footer_are_unique(scopes: tuple[str, ...]) -> None:
     places = [action.footer for action in in_scope(*scopes) if action.footer]
     assert len(places) == len(set(places))

@@ -8,11 +8,15 @@ from contextlib import asynccontextmanager
 from textual.events import Key
 from textual.pilot import Pilot
 
+from launchmon.config import Config, Effective
 from launchmon.tui.app import LaunchmonApp, Outcome
 from launchmon.tui.panels.log import LogPanel
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.widgets.lines import Lines
 from tests.support.fake_session import FakeSession
+
+PLAIN = Config(theme="launchmon-dark", glyphs="unicode", remember_layout=False)
+"""Depends on nothing around the test."""
 
 CHARACTERS = {"slash": "/", "question_mark": "?", "exclamation_mark": "!", "space": " "}
 
@@ -69,11 +73,13 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(session: FakeSession, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Rig]:
+async def running(
+    session: FakeSession, size: tuple[int, int] = (120, 40), config: Config = PLAIN
+) -> AsyncIterator[Rig]:
     async def open_session() -> FakeSession:
         return session
 
-    app = LaunchmonApp(open_session, theme_name="launchmon-dark")
+    app = LaunchmonApp(open_session, settings=Effective(config))
     async with app.run_test(size=size) as pilot:
         rig = Rig(app, pilot, session)
         await rig.settle()

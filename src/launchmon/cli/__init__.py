@@ -7,8 +7,9 @@ import sys
 import click
 
 from launchmon import __version__
-from launchmon.cli import attach, demo, diagnose, dump, kill, launch, relaunch, runs, wait
+from launchmon.cli import attach, config, demo, diagnose, dump, kill, launch, relaunch, runs, wait
 from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, complain
+from launchmon.cli.showing import complain_of_configuration, setting_options
 from launchmon_agent.errors import Refused
 
 EPILOG = """\b
@@ -29,6 +30,7 @@ Shell completion:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, message="launchmon %(version)s")
+@setting_options
 @click.pass_context
 def root(context: click.Context) -> None:
     """Keep this open beside an SGLang launch: its phases, ranks and GPUs, and what is going on.
@@ -36,6 +38,7 @@ def root(context: click.Context) -> None:
     Without a verb: shows the runs found on this machine to pick from. A run that launchmon starts goes on when
     launchmon is closed; a run that it attaches to is only watched, until you press a key that says otherwise.
     """
+    complain_of_configuration()
     if context.invoked_subcommand is None:
         attach.pick_and_attach()
 
@@ -50,6 +53,7 @@ for verb in (
     relaunch.command,
     runs.command,
     demo.command,
+    config.command,
 ):
     root.add_command(verb)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from launchmon.alert import VerdictCommand
 from launchmon.cli.common import (
     chosen,
     need_terminal,
@@ -19,6 +18,7 @@ from launchmon.cli.common import (
     selectors,
 )
 from launchmon.cli.runs import list_runs
+from launchmon.cli.showing import show
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 
@@ -32,38 +32,31 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
 
     Nothing about the run is changed. RUN is the id or name of a run that launchmon launched.
     """
-    from launchmon.tui.app import run_app
-
     need_terminal("launchmon diagnose")
     wanted = chosen(**which)
     if not wanted and sum(item["state"] == "running" for item in run_async(list_runs())) > 1:
-        pick_and_attach()
+        pick_and_attach(read_only, on_verdict)
         return
-    say_how_to_return(run_app(opener(wanted, read_only, on_verdict)).session)
+    say_how_to_return(show(opener(wanted), on_verdict=on_verdict, read_only=read_only).session)
 
 
-def opener(
-    which: dict[str, Any], read_only: bool = False, on_verdict: str | None = None
-) -> Callable[[], Awaitable[Session]]:
+def opener(which: dict[str, Any]) -> Callable[[], Awaitable[Session]]:
     """How the app opens its session: attach first, so that a refusal is a line on stderr and no screen."""
 
     async def opened() -> Session:
-        session = await open_session(read_only)
+        session = await open_session()
         try:
             await session.attach(**which)
         except Refused:
             await session.close()
             raise
-        if on_verdict is not None:
-            VerdictCommand(session, on_verdict)
         return session
 
     return opened
 
 
-def pick_and_attach() -> None:
+def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> None:
     """The home screen: runs found here; Enter watches one."""
-    from launchmon.tui.app import run_app
     from launchmon.tui.protocol import Found
 
     need_terminal("launchmon runs")
@@ -86,4 +79,11 @@ def pick_and_attach() -> None:
             for item in await list_runs()
         ]
 
-    say_how_to_return(run_app(None, pick=pick, attach=lambda found: opener(found.selector)()).session)
+    left = show(
+        None,
+        pick=pick,
+        attach=lambda found: opener(found.selector)(),
+        on_verdict=on_verdict,
+        read_only=read_only,
+    )
+    say_how_to_return(left.session)

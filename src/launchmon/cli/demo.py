@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from launchmon.cli.common import need_terminal, open_session, run_async, session
+from launchmon.cli.showing import show
 from launchmon.demo.scenarios import demo_command, free_port, scenarios
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -33,9 +34,7 @@ def command(scenario: str, list_them: bool, detach: bool) -> None:
         click.echo(run_async(_start(scenario)).id)
         return
     need_terminal("launchmon demo --detach")
-    from launchmon.tui.app import run_app
-
-    run_app(lambda: _opened(scenario), kill_on_exit=True)
+    show(lambda: _opened(scenario), kill_on_exit=True)
 
 
 async def _launch(opened: Session, scenario: str, *, while_watched: bool) -> Run:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from launchmon.cli.common import chosen, run_async, selectors, session
+from launchmon.cli.showing import effective
 from launchmon.diagnosis import diagnosis
 from launchmon.text import diagnosis_text
 
@@ -19,18 +20,17 @@ from launchmon.text import diagnosis_text
     "--for",
     "seconds",
     type=click.FloatRange(1, 600),
-    default=10.0,
-    show_default=True,
     metavar="SECONDS",
-    help="How long to look.",
+    help="How long to look. Default: 10.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys are stable, unknown values are null.")
-def command(seconds: float, as_json: bool, **which: Any) -> None:
+def command(seconds: float | None, as_json: bool, **which: Any) -> None:
     """Look at a run for a while, then print its phases, ranks, GPUs and the verdict.
 
     Without a selector: the only run found on this machine. Nothing about the run is changed.
     """
-    found = run_async(_look(chosen(**which), seconds))
+    looking = effective().config.diagnose_s if seconds is None else seconds
+    found = run_async(_look(chosen(**which), looking))
     click.echo(json.dumps(found, indent=2) if as_json else diagnosis_text(found), nl=True)
 
 

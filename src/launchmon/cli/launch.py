@@ -7,14 +7,12 @@ from typing import Any
 
 import click
 
-from launchmon.alert import VerdictCommand
 from launchmon.cli.common import need_terminal, on_verdict, open_session, run_async, say_how_to_return, session, targets
+from launchmon.cli.showing import effective, show
+from launchmon.config import PREPARATIONS
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
-
-PREPARATIONS = ("path", "environ", "unbuffered", "nccl-ras", "hook")
-"""What the agent prepares for a launched run: ``launchmon_agent.runs.launch.PREPARATIONS``, by a test."""
 
 
 @click.command("launch", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -54,7 +52,7 @@ def command(
         "argv": list(argv),
         "env": _pairs(changes),
         "name": name,
-        "without": [*without, *(["hook"] if no_hook else [])],
+        "without": [*(without or effective().config.launch_without), *(["hook"] if no_hook else [])],
         "anyway": anyway,
     }
     if detach:
@@ -64,7 +62,6 @@ def command(
         click.echo(json.dumps({"id": run.id, "pid": run.pid, "log": run.log}) if as_json else run.id)
         return
     need_terminal("launchmon launch --detach -- …")
-    from launchmon.tui.app import run_app
 
     async def opened() -> Session:
         session = await open_session()
@@ -73,11 +70,9 @@ def command(
         except Refused:
             await session.close()
             raise
-        if on_verdict is not None:
-            VerdictCommand(session, on_verdict)
         return session
 
-    say_how_to_return(run_app(opened).session)
+    say_how_to_return(show(opened, on_verdict=on_verdict).session)
 
 
 def _pairs(changes: tuple[str, ...]) -> dict[str, str]:

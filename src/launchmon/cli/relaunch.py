@@ -10,6 +10,7 @@ import click
 
 from launchmon.cli.common import chosen, need_terminal, open_session, run_async, say_how_to_return, selectors, session
 from launchmon.cli.ladder import climb
+from launchmon.cli.showing import show
 from launchmon.session import Session
 from launchmon.text import ledger_text, relaunch_plan_text
 from launchmon_agent.errors import Refused
@@ -92,7 +93,6 @@ def command(
         click.echo(json.dumps(found) if as_json else run.id)
         return
     need_terminal("launchmon relaunch --detach")
-    from launchmon.tui.app import run_app
 
     async def opened() -> Session:
         session = await open_session()
@@ -104,7 +104,7 @@ def command(
             raise
         return session
 
-    say_how_to_return(run_app(opened).session)
+    say_how_to_return(show(opened).session)
 
 
 def _pairs(changes: tuple[str, ...]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import click
 
 from launchmon.alert import VerdictCommand
 from launchmon.cli.common import EXIT_NO_SUCH_RUN, chosen, complain, on_verdict, run_async, selectors, session
+from launchmon.cli.showing import effective
 from launchmon.diagnosis import diagnosis
 from launchmon.text import diagnosis_text
 from launchmon_agent.errors import Refused
@@ -47,22 +48,20 @@ def command(timeout: float | None, on_verdict: str | None, as_json: bool, **whic
     5  timed out
     6  no such run
     """
-    status, found = run_async(_wait(chosen(**which), timeout, on_verdict))
+    status, found = run_async(_wait(chosen(**which), timeout, effective(on_verdict=on_verdict).config.on_verdict))
     if found is not None:
         click.echo(json.dumps(found, indent=2) if as_json else diagnosis_text(found))
     sys.exit(status)
 
 
-async def _wait(
-    which: dict[str, Any], timeout: float | None, on_verdict: str | None
-) -> tuple[int, dict[str, Any] | None]:
+async def _wait(which: dict[str, Any], timeout: float | None, on_verdict: str) -> tuple[int, dict[str, Any] | None]:
     async with session(read_only=True) as opened:
         try:
             await opened.attach(**which)
         except Refused as refused:
             complain(refused)
             return EXIT_NO_SUCH_RUN, None
-        if on_verdict is not None:
+        if on_verdict:
             VerdictCommand(opened, on_verdict)
         changed = asyncio.Event()
         opened.subscribe(changed.set)

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from textual import work
+from textual.actions import ActionParseResult, parse
 from textual.app import App, SystemCommand
+from textual.dom import DOMNode
+from textual.filter import LineFilter
 from textual.screen import Screen
 
+from launchmon import config
 from launchmon.actions import Action, in_scope
-from launchmon.tui import theme
-from launchmon.tui.bindings import bindings, method
+from launchmon.config import Effective
+from launchmon.tui import attention, glyphs, theme
+from launchmon.tui.bindings import bindings, bound, method
+from launchmon.tui.own_themes import OwnThemes
 from launchmon.tui.protocol import Found, SessionLike
 from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.connect import ConnectScreen
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Pick
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.run import RunScreen
-from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.screens.verdict import VerdictScreen
 from launchmon_agent.errors import Refused
 
 logger = logging.getLogger("launchmon.tui")
+
+THEMES_LOOK_S = 2.0
+"""How often a person's own themes are looked at for changes."""
 
 OpenSession = Callable[[], Awaitable[SessionLike]]
 Attach = Callable[[Found], Awaitable[SessionLike]]
@@ -57,9 +65,7 @@ class LaunchmonApp(App[Outcome]):
         attach: Attach | None = None,
         opening: str = "connecting",
         kill_on_exit: bool = False,
-        theme_name: str | None = None,
-        theme_dirs: Iterable[Path] = (),
-        keymap: Mapping[str, str] | None = None,
+        settings: Effective = Effective(),  # noqa: B008  (frozen)
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         """``open_session`` is awaited at once; without it ``pick`` lists runs and ``attach`` opens one of them.
@@ -77,15 +83,55 @@ class LaunchmonApp(App[Outcome]):
         self._kill_on_exit = kill_on_exit
         self._leaving = False
         self.session: SessionLike | None = None
-        self.animation_level = "none"  # motion costs bytes over SSH and tells nothing here
-        for loaded in theme.load_all(theme_dirs):
+        self.config = settings.config
+        self.keys = settings.config.keys
+        self._problems = list(settings.problems)
+        moves = self.config.animation == "local" and not any(environment.get(name) for name in _SSH)
+        self.animation_level = "basic" if moves else "none"
+        drawn = self.config.glyphs if self.config.glyphs != "auto" else glyphs.fitting(environment)
+        self._ascii = [glyphs.AsciiFilter()] if drawn == glyphs.ASCII else []
+        for loaded in theme.load_all():
             self.register_theme(loaded)
-        wanted = theme_name or theme.fitting(environment)
-        self.theme = wanted if wanted in self.available_themes else theme.DARK
-        if keymap:
-            self.set_keymap(dict(keymap))
+        self._own_themes = OwnThemes(config.directory(environment) / "themes")
+        self._wear(environment)
+        self.set_keymap({id_: ",".join(keys) for id_, keys in self.config.keys.items()})
+
+    def _wear(self, environment: Mapping[str, str]) -> None:
+        """The theme that was asked for, else one that fits the terminal."""
+        self._take_own_themes()
+        wanted = self.config.theme
+        if wanted != "auto" and wanted not in self.available_themes:
+            near = config.nearest(wanted, self.available_themes)
+            self._problems.append(f"there is no theme {wanted!r}{near}")
+            wanted = "auto"
+        self.theme = theme.fitting(environment) if wanted == "auto" else wanted
+
+    def _take_own_themes(self) -> None:
+        """Register what is new in the person's directory; the one that is worn is put on again."""
+        themes, problems = self._own_themes.changed()
+        self._problems += problems
+        for loaded in themes:
+            self.register_theme(loaded)
+            if loaded.name == self.theme:
+                self.mutate_reactive(LaunchmonApp.theme)
+
+    def _look_at_themes(self) -> None:
+        self._take_own_themes()
+        self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        for problem in self._problems:
+            self.notify(f"! {problem}", severity="warning", timeout=20, markup=False)
+        self._problems.clear()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *self._ascii]
 
     def on_mount(self) -> None:
+        self._tell_problems()
+        self.set_interval(THEMES_LOOK_S, self._look_at_themes)
+        if self.config.terminal_title:
+            attention.send(self, attention.SAVE_TITLE)
         if self._open_session is not None:
             self._open(self._open_session)
         elif self._pick is not None:
@@ -107,7 +153,7 @@ class LaunchmonApp(App[Outcome]):
         except (ConnectionError, OSError) as error:
             self._not_opened(waiting, Refused("the run could not be opened", str(error), "launchmon doctor"))
         else:
-            await self.switch_screen(RunScreen(self.session))
+            await self.switch_screen(RunScreen(self.session, self.config))
 
     def _not_opened(self, waiting: ConnectScreen, refusal: Refused) -> None:
         """Back to the list, where there is one, with the reason; else out, and the reason goes to stderr."""
@@ -137,6 +183,8 @@ class LaunchmonApp(App[Outcome]):
         self.exit(Outcome(session))
 
     async def on_unmount(self) -> None:
+        if self.config.terminal_title:
+            attention.send(self, attention.RESTORE_TITLE)
         if self.session is not None:
             await self.session.close()
 
@@ -147,6 +195,23 @@ class LaunchmonApp(App[Outcome]):
         self.notify(f"✓ attempt {event.run.attempt} has started", markup=False)
 
     # ---------------------------------------------------------------------------------------------------------- actions
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """The one way to every action, from a key, the footer or the palette; read-only sessions refuse here."""
+        if self.session is not None and self.session.read_only:
+            _, name, _ = parse(action) if isinstance(action, str) else action
+            refused = next(
+                (row for row in in_scope(*_scopes(self.screen)) if row.changes and method(row) == name), None
+            )
+            if refused is not None:
+                self.notify(f"This session is read-only: {refused.label} is not done from here.", severity="warning")
+                return True
+        return await super().run_action(action, default_namespace, namespaces)
 
     async def action_detach(self) -> None:
         await self._leave()
@@ -159,18 +224,19 @@ class LaunchmonApp(App[Outcome]):
 
     def action_help(self) -> None:
         screen = self.screen
-        if isinstance(screen, RunScreen):
+        if isinstance(screen, DescribedScreen):
+            sections = [("this screen", screen.HELP)]
             name, text = screen.focused_help
-            sections = [("this screen", RunScreen.HELP), (f"the {name} panel (focused)", text)]
-            self.push_screen(HelpScreen("Help", sections, in_scope(*_scopes(screen), "app")))
-        elif isinstance(screen, _HELPED):
-            self.push_screen(HelpScreen("Help", [("this screen", screen.HELP)], in_scope(*_scopes(screen), "app")))
+            if text:
+                sections.append((f"the {name} panel (focused)", text))
+            self.push_screen(HelpScreen("Help", sections, bound(self, *screen.SCOPES, "app")))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what applies on this screen, and the themes."""
-        for action in in_scope(*_scopes(screen), "app"):
+        for action in bound(self, *_scopes(screen), "app"):
             if action.id != "palette" and action.scope != "panel" and not action.takes_key:
-                yield SystemCommand(action.label, action.help, self._runner(action, screen))
+                told = f"{action.help} ({action.shown_keys})"
+                yield SystemCommand(action.label, told, self._runner(action, screen))
         yield SystemCommand("theme", "Choose how launchmon looks.", self.action_change_theme)
 
     def _runner(self, action: Action, screen: Screen[object]) -> Callable[[], Awaitable[None]]:
@@ -180,21 +246,12 @@ class LaunchmonApp(App[Outcome]):
         return run
 
 
-_HELPED = (HomeScreen, ConnectScreen, StacksScreen, VerdictScreen, RelaunchScreen, AttemptsScreen)
-"""Screens that explain themselves as a whole."""
+_SSH = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 
 
 def _scopes(screen: Screen[Any]) -> tuple[str, ...]:
     """Which actions work on this screen, beside those that work everywhere."""
-    if isinstance(screen, RunScreen):
-        return "run", "panel"
-    if isinstance(screen, StacksScreen):
-        return "stacks", "panel"
-    if isinstance(screen, VerdictScreen):
-        return "verdict", "panel"
-    if isinstance(screen, RelaunchScreen):
-        return ("relaunch",)
-    return ("ledger",) if isinstance(screen, AttemptsScreen) else ("home",)
+    return screen.SCOPES if isinstance(screen, DescribedScreen) else ()
 
 
 def run_app(
@@ -204,9 +261,7 @@ def run_app(
     attach: Attach | None = None,
     opening: str = "connecting",
     kill_on_exit: bool = False,
-    theme_name: str | None = None,
-    theme_dirs: Iterable[Path] = (),
-    keymap: Mapping[str, str] | None = None,
+    settings: Effective = Effective(),  # noqa: B008  (frozen)
 ) -> Outcome:
     """Run the TUI until the person leaves it. Raises :class:`Refused` where ``open_session`` does.
 
@@ -218,11 +273,9 @@ def run_app(
         attach=attach,
         opening=opening,
         kill_on_exit=kill_on_exit,
-        theme_name=theme_name,
-        theme_dirs=theme_dirs,
-        keymap=keymap,
+        settings=settings,
     )
-    outcome = app.run()
+    outcome = app.run(mouse=settings.config.mouse)
     if outcome is None:
         raise SystemExit(app.return_code or 1)
     if outcome.refusal is not None:

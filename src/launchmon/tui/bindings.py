@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from textual.app import App
 from textual.binding import Binding, BindingType
 
 from launchmon.actions import Action, in_scope
+from launchmon.keymap import rebound
 
 
 def bindings(*scopes: str) -> list[BindingType]:
     """Bindings for these scopes. An action ``error-next`` calls the method ``action_error_next``."""
     return [binding for action in in_scope(*scopes) for binding in _of(action)]
+
+
+def bound(app: App[Any], *scopes: str) -> list[Action]:
+    """Actions of these scopes with the keys that they have in this app: those of the table, or the person's own."""
+    return rebound(in_scope(*scopes), getattr(app, "keys", {}))
 
 
 def method(action: Action) -> str:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from launchmon.tui import palette
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-logger = logging.getLogger("launchmon.tui")
-
 DARK = "launchmon-dark"
 LIGHT = "launchmon-light"
 ANSI = "launchmon-ansi"
 
-REQUIRED = ("primary", "success", "warning", "error", "accent", "foreground", "background", "surface", "panel")
-OPTIONAL = ("secondary", "boost")
+COLORS = (*palette.MEANINGS, "foreground", *palette.GROUNDS, "secondary", "boost")
+"""What a theme can name. A color that it does not name is derived, or as in the theme that comes with launchmon."""
 
 _VARIABLE = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -40,11 +40,9 @@ def directory() -> Path:
     return packaged if packaged.is_dir() else package.parent.parent / "themes"
 
 
-def load_all(own: Iterable[Path] = ()) -> list[Theme]:
-    """The themes that come with launchmon, then those in ``own``; a bad file there is logged and left out."""
-    themes = [load(path) for path in sorted(directory().glob("*.toml"))]
-    theirs = (_load_or_warn(path) for place in own for path in sorted(place.glob("*.toml")))
-    return themes + [theme for theme in theirs if theme is not None]
+def load_all() -> list[Theme]:
+    """The themes that come with launchmon."""
+    return [load(path) for path in sorted(directory().glob("*.toml"))]
 
 
 def load(path: Path) -> Theme:
@@ -66,18 +64,27 @@ def parse(body: Mapping[str, Any], source: str, name: str) -> Theme:
     colors, variables = body.get("colors", {}), body.get("variables", {})
     if not isinstance(colors, dict) or not isinstance(variables, dict):
         raise ThemeError(f"{source}: colors and variables are tables")
-    _only(colors, (*REQUIRED, *OPTIONAL), f"{source}: [colors]")
-    missing = [key for key in REQUIRED if key not in colors]
-    if missing:
-        raise ThemeError(f"{source}: [colors] lacks {', '.join(missing)}")
+    _only(colors, COLORS, f"{source}: [colors]")
     for key, value in colors.items():
         _color(value, f"{source}: [colors] {key}", flags["ansi"])
     for key, value in variables.items():
         if not _VARIABLE.fullmatch(key) or not isinstance(value, str):
             raise ThemeError(f"{source}: [variables] {key}: names are lower-case words with dashes, values are texts")
     if flags["ansi"]:  # Textual's own styles need these two, and only some of its own ansi themes define them
+        whole = {**_base(ANSI), **colors}
         variables = {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default", **variables}
-    return Theme(name=name, dark=flags["dark"], ansi=flags["ansi"], variables=dict(variables), **colors)
+    else:
+        whole = palette.completed(colors, _base(DARK if flags["dark"] else LIGHT))
+        variables = {**palette.texts(whole), **variables}
+    return Theme(name=name, dark=flags["dark"], ansi=flags["ansi"], variables=dict(variables), **whole)
+
+
+@lru_cache(maxsize=8)
+def _base(name: str) -> dict[str, str]:
+    """The colors of a theme that comes with launchmon, which name all that a theme must have."""
+    body = tomllib.loads((directory() / f"{name}.toml").read_text(encoding="utf-8"))
+    colors: dict[str, str] = body["colors"]
+    return colors
 
 
 def fitting(environment: Mapping[str, str]) -> str:
@@ -88,14 +95,6 @@ def fitting(environment: Mapping[str, str]) -> str:
         return ANSI
     # COLORFGBG is "foreground;background" in the 16 colours; 7 and 15 are the whites.
     return LIGHT if environment.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15") else DARK
-
-
-def _load_or_warn(path: Path) -> Theme | None:
-    try:
-        return load(path)
-    except ThemeError as error:
-        logger.warning("%s", error)
-        return None
 
 
 def _only(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from launchmon.config import Config
 from launchmon.tui.app import LaunchmonApp
 from launchmon.tui.attention import Attention, notice
 from launchmon_agent.events import Verdict
@@ -31,10 +32,10 @@ class Bell(LaunchmonApp):
     ],
 )
 def test_the_bell_rings_once_for_each_change_that_decides(kinds: list[str], rung: int) -> None:
-    app, attention = Bell(), Attention()
-    attention.look(app, None)
+    app, attention = Bell(), Attention(Config())
+    attention.look(app, None, "kimi")
     for at, kind in enumerate(kinds):
-        attention.look(app, Verdict(float(at), verdict=kind))
+        attention.look(app, Verdict(float(at), verdict=kind), "kimi")
     assert app.rung == rung
 
 

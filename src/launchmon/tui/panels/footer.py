@@ -8,6 +8,7 @@ from dataclasses import replace
 from textual import events
 
 from launchmon.actions import Action
+from launchmon.keymap import rebound
 from launchmon.tui.bindings import method
 from launchmon.tui.widgets.lines import Lines, Row, Span, row_width
 
@@ -21,6 +22,9 @@ class FooterBar(Lines):
         super().__init__(id="footer")
         self._actions = [action for action in actions if action.footer]
         self._places: list[tuple[int, int, Action]] = []
+
+    def on_mount(self) -> None:
+        self._actions = rebound(self._actions, getattr(self.app, "keys", {}))
 
     def relabel(self, id_: str, label: str) -> None:
         """Give an action a label that tells more: ``stacks (kept 3)``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from launchmon.config import Config
 from launchmon.tui import format as fmt
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.lines import Row, Span, joined
@@ -25,9 +26,6 @@ COLUMNS = (
     Column("note", "", 8, rank=4, most=30, grows=3),
 )
 
-HOT_C = 87
-"""From here a data centre GPU slows itself down (its slowdown threshold is 87–92 °C)."""
-
 SUMMARY_BELOW = 4
 """With fewer lines than this, a summary tells more than the first of the GPUs would."""
 
@@ -40,6 +38,11 @@ class GpusPanel(Panel, can_focus=True):
         "temperature, and the rank that lives there. A dash means that the driver does not tell. A GPU at 100% that "
         "draws idle power only spins; memory that is equal on all GPUs and does not move means that nobody is loading."
     )
+
+    def __init__(self, hot_c: float = Config.hot_c, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
+        """``hot_c``: from here on, the temperature of a GPU is marked."""
+        super().__init__(id=id)
+        self._hot_c = hot_c
 
     def content(self, view: View, space: Space) -> Content:
         gpus, width = view.model.gpus, space.width
@@ -56,7 +59,7 @@ class GpusPanel(Panel, can_focus=True):
             title = _titled(layout, "simulated")
         return Content(
             head=(dated(title, view, width),),
-            body=tuple(_gpu(gpu, view, layout) for gpu in gpus.gpus),
+            body=tuple(_gpu(gpu, view, layout, self._hot_c) for gpu in gpus.gpus),
         )
 
 
@@ -87,12 +90,12 @@ def summary(gpus: Gpus) -> Row:
     return ((" ", "plain"), ("GPU", "title"), ("  ", "plain"), *joined(parts))
 
 
-def _gpu(gpu: Gpu, view: View, layout: Layout) -> Row:
+def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:
     if gpu.error is not None:
         head = f" {gpu.index:>3}  "
         return ((head, "plain"), (f"✗ {fmt.one_line(gpu.error)}", "bad"))
     full = gpu.memory_used / gpu.memory_total if gpu.memory_used is not None and gpu.memory_total else None
-    hot = gpu.temperature_c is not None and gpu.temperature_c >= HOT_C
+    hot = gpu.temperature_c is not None and gpu.temperature_c >= hot_c
     heat = f"!{fmt.number(gpu.temperature_c)}" if hot else fmt.number(gpu.temperature_c)
     history = fmt.sparkline(_recent(gpu, view), layout.width_of("history"))
     filled, rest = fmt.bar(full, layout.width_of("fill"))

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from textual import events, work
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
@@ -16,6 +15,7 @@ from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.relaunch.attempt_rows import detail_rows, place_of, table_rows
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.widgets.lines import Row
@@ -25,8 +25,9 @@ from launchmon_agent.errors import Refused
 REFRESH_S = 1.0
 
 
-class AttemptsScreen(Screen[None]):
-    BINDINGS = bindings("ledger")
+class AttemptsScreen(DescribedScreen):
+    SCOPES = ("ledger",)
+    BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "All attempts of this series, oldest first: what each changed against the one before, how far it got, the "
         "seconds that each phase took, the verdict and the exit. ★ is the best: ready soonest, else the one that got "
@@ -132,9 +133,7 @@ class AttemptsScreen(Screen[None]):
 
     def action_relaunch_from(self) -> None:
         one = self._attempt
-        if self.session.read_only:
-            self.notify("This session is read-only: nothing can be relaunched from here.", severity="warning")
-        elif one is not None:
+        if one is not None:
             run = self.session.model.run
             present = run is not None and run.id == one["id"]
             self.app.push_screen(RelaunchScreen(self.session, back_to=None if present else one["id"]))

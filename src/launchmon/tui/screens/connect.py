@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import Screen
 
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.widgets.lines import Lines
 from launchmon_agent.errors import Refused
 
 
-class ConnectScreen(Screen[None]):
+class ConnectScreen(DescribedScreen):
     BINDINGS: ClassVar = [("escape,enter", "back", "back to the list")]
     HELP: ClassVar[str] = "launchmon is reaching the run. q leaves."
     DEFAULT_CSS = """

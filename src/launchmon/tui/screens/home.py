@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import events, work
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.screen import Screen
 
 from launchmon.actions import in_scope
 from launchmon.tui import format as fmt
@@ -16,6 +15,7 @@ from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import Found
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.widgets.lines import Lines, Row, Span
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
@@ -49,8 +49,9 @@ TEACH: tuple[Row, ...] = (
 )
 
 
-class HomeScreen(Screen[None]):
-    BINDINGS = bindings("home")
+class HomeScreen(DescribedScreen):
+    SCOPES = ("home",)
+    BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "Runs on this machine: those that launchmon started, and others that it found by their processes. "
         "Attaching changes nothing about a run; leaving does not stop it."

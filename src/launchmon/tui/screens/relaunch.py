@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from textual import events, work
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.screen import Screen
 
 from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
@@ -19,6 +18,7 @@ from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.relaunch import rows
 from launchmon.tui.relaunch.draft import Base, Draft, base_of, base_of_attempt, words_of
 from launchmon.tui.relaunch.items import Group, Item, editable, flip, items
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.widgets.lines import Lines, Row
@@ -34,10 +34,11 @@ ASK = "add --flag=VALUE, drop --flag, NAME=VALUE, unset NAME"
 ASK_SHORT = "add"
 
 
-class RelaunchScreen(Screen[None]):
+class RelaunchScreen(DescribedScreen):
     """Changes nothing until :class:`StartScreen` is told to. ``back_to`` is an earlier attempt of the series."""
 
-    BINDINGS = bindings("relaunch")
+    SCOPES = ("relaunch",)
+    BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "Start this run again with something changed. On top are the remedies that public experience shows for this "
         "verdict, the first one switched on; below, what is often changed, by concern (Space opens one), then the "

@@ -8,22 +8,23 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
 from launchmon.actions import in_scope
+from launchmon.config import Config
 from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.gpus import GpusPanel
-from launchmon.tui.panels.header import HeaderBar
+from launchmon.tui.panels.header import HeaderBar, run_name
 from launchmon.tui.panels.log import LogPanel, LogView
 from launchmon.tui.panels.rail import Rail
 from launchmon.tui.panels.ranks import RanksPanel
 from launchmon.tui.panels.verdict import VerdictPanel, kept_dumps
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.screens.attempts import AttemptsScreen
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import KillScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
@@ -39,10 +40,11 @@ LOG_REFRESH_S = 0.25
 """The log is painted four times a second at most, whatever is written."""
 
 
-class RunScreen(Screen[None]):
+class RunScreen(DescribedScreen):
     """Draws a session. Never changes anything but through an action that a person asked for."""
 
-    BINDINGS = bindings("run", "panel")
+    SCOPES = ("run", "panel")
+    BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "One run of a server. The first line says how fresh all this is; the second shows the phases of the launch: "
         "✓ done, ◉ running, ○ to come, ⊘ skipped, ✗ failed. Below: what to make of it, the GPUs, the ranks, the log."
@@ -51,18 +53,19 @@ class RunScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
     CSS_PATH = "run.tcss"
 
-    def __init__(self, session: SessionLike) -> None:
+    def __init__(self, session: SessionLike, config: Config = Config()) -> None:  # noqa: B008  (frozen)
         super().__init__()
         self.session = session
+        self._config = config
+        self._attention = Attention(config)
         self._panels: list[Panel] = [HeaderBar(id="header"), Rail(id="rail"), VerdictPanel(id="verdict")]
-        self._gpus, self._ranks = GpusPanel(id="gpus"), RanksPanel(id="ranks")
+        self._gpus, self._ranks = GpusPanel(config.hot_c, id="gpus"), RanksPanel(id="ranks")
         self.log_panel = LogPanel(session)
         self._footer = FooterBar(in_scope("run", "app"))
         self._unsubscribe: Callable[[], None] | None = None
         self._soon: Timer | None = None
         self._shown: object = None
         self._run_id: str | None = None
-        self._attention = Attention()
 
     def compose(self) -> ComposeResult:
         yield from self._panels
@@ -77,6 +80,8 @@ class RunScreen(Screen[None]):
         self.set_interval(REFRESH_S, self.look)
         self._unsubscribe = self.session.subscribe(self._changed)
         self.log_panel.lines.focus()
+        if self._config.log_wrap:
+            self.log_panel.toggle_wrap()
         self.call_after_refresh(self.look)
 
     def on_unmount(self) -> None:
@@ -89,7 +94,7 @@ class RunScreen(Screen[None]):
         """Show the session as it is now."""
         view = View.of(self.session)
         self._notice_relaunch(view)
-        self._attention.look(self.app, view.model.verdict)
+        self._attention.look(self.app, view.model.verdict, run_name(view.model.run))
         self.set_class(view.stale, "-stale")
         self._shown = self._urgent()
         for panel in self._panels:
@@ -153,15 +158,9 @@ class RunScreen(Screen[None]):
         self.app.push_screen(VerdictScreen(self.session))
 
     def action_kill(self) -> None:
-        if self.session.read_only:
-            self.notify("This session is read-only: nothing can be stopped from here.", severity="warning")
-            return
         self.app.push_screen(KillScreen(self.session))
 
     def action_relaunch(self) -> None:
-        if self.session.read_only:
-            self.notify("This session is read-only: nothing can be relaunched from here.", severity="warning")
-            return
         self.app.push_screen(RelaunchScreen(self.session))
 
     def action_attempts(self) -> None:

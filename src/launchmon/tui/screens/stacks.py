@@ -9,7 +9,6 @@ from typing import ClassVar
 from textual import events, work
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.screen import Screen
 
 from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
@@ -17,6 +16,7 @@ from launchmon.tui.format import duration, plural
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import HeaderBar, run_name
 from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.stacks import rows, save, words
 from launchmon.tui.stacks.board import Board
@@ -34,10 +34,11 @@ TALL = 40
 """Rows from which an entry of the list has several lines, also where the frames stand below it."""
 
 
-class StacksScreen(Screen[None]):
+class StacksScreen(DescribedScreen):
     """Takes a dump when it opens. Shows any dump of the run, also those that came by themselves."""
 
-    BINDINGS = bindings("stacks", "panel")
+    SCOPES = ("stacks", "panel")
+    BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "The Python stacks of all ranks and of what started them, taken at one moment. Ranks in the same functions are "
         "one line, and the smallest set stands first: it is the odd one out. ‹ means: called by. The box says what the "

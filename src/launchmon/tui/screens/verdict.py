@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
@@ -16,6 +15,7 @@ from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.verdict import heading, rows
 from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.widgets.facts import paragraph
@@ -29,8 +29,9 @@ WIDEST = 110
 """Cells: longer lines are hard to read."""
 
 
-class VerdictScreen(Screen[None]):
-    BINDINGS = bindings("verdict", "panel")
+class VerdictScreen(DescribedScreen):
+    SCOPES = ("verdict", "panel")
+    BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "All that the verdict rests on. It follows the run: what is shown is what launchmon makes of it now. "
         "evidence are the numbers it saw, ruled out are the other explanations and why they do not hold, not known is "
@@ -84,9 +85,6 @@ class VerdictScreen(Screen[None]):
         self.app.push_screen(StacksScreen(self.session))
 
     def action_verdict_relaunch(self) -> None:
-        if self.session.read_only:
-            self.notify("This session is read-only: nothing can be relaunched from here.", severity="warning")
-            return
         self.app.push_screen(RelaunchScreen(self.session))
 
     def action_leave_verdict(self) -> None:
