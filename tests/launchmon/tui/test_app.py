@@ -334,7 +334,7 @@ async def test_kill_shows_its_steps_until_the_end(key: str, force: bool) -> None
         steps.append(events.Action(at=T0, action="kill", id="k1", step="wait", state="doing", text="up to 10 s"))
         screen = rig.app.screen
         assert isinstance(screen, KillScreen)
-        screen._draw()
+        screen.draw()
         assert "✓ TERM launcher" in rig.text("kill-lines")
         assert "◉ wait up to 10 s" in rig.text("kill-lines")
         assert "old" not in rig.text("kill-lines")
@@ -369,7 +369,7 @@ async def test_leftovers_are_named() -> None:
         ]
         screen = rig.app.screen
         assert isinstance(screen, KillScreen)
-        screen._draw()
+        screen.draw()
         assert "✗ done pid 48103 is in D state" in rig.text("kill-lines")
         assert screen.has_class("-failed")
 

@@ -391,7 +391,7 @@ async def test_steps_are_shown_and_a_refusal_leaves_the_choice() -> None:
         session.model.actions["k1"] = [step, replace(step, state="done")]
         session.changed()
         assert isinstance(rig.app.screen, StartScreen)
-        rig.app.screen._draw()
+        rig.app.screen.draw()
         text = rig.text("start-lines")
         assert "✓ TERM launcher 48001" in text
         assert "older" not in text

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import work
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.events import Resize
-from textual.screen import ModalScreen
 
 from launchmon.tui.format import one_line, plural, wrap
 from launchmon.tui.panels.header import run_name
 from launchmon.tui.protocol import SessionLike, Victim
-from launchmon.tui.widgets.lines import Lines, Row
+from launchmon.tui.widgets.dialog import Dialog
+from launchmon.tui.widgets.lines import Row
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
 
-REFRESH_S = 0.25
 STEP_GLYPHS = {"doing": ("◉", "busy"), "done": ("✓", "good"), "failed": ("✗", "bad")}
 
 
-class KillScreen(ModalScreen[None]):
+class KillScreen(Dialog):
     """``y`` stops the server in its own order, ``!`` without grace; closing does not undo what was begun."""
 
     BINDINGS: ClassVar = [
@@ -31,44 +27,19 @@ class KillScreen(ModalScreen[None]):
         ("escape,n,q", "close", "close"),
     ]
     DEFAULT_CSS = """
-    KillScreen { align: center middle; }
-    KillScreen > Vertical {
-        width: 90%; max-width: 96; height: auto; max-height: 90%;
-        border: round $error; border-title-color: $text-error; border-title-style: bold;
-        background: $surface; padding: 0 1;
-    }
-    KillScreen.-over > Vertical { border: round $success; border-title-color: $text-success; }
-    KillScreen.-failed > Vertical { border: round $error; border-title-color: $text-error; }
+    KillScreen > Vertical { border: round $error; border-title-color: $text-error; }
     """
 
     def __init__(self, session: SessionLike) -> None:
-        super().__init__()
-        self._session = session
+        super().__init__(session, "kill-lines")
         self._plan: Sequence[Victim] | None = None
         self._refusal: Refused | None = None
         self._before = frozenset(session.model.actions)
         self._began = False
         self._returned = False
-        self._lines = Lines(id="kill-lines")
-        self._unsubscribe: Callable[[], None] | None = None
-        self._due = False
-
-    def compose(self) -> ComposeResult:
-        box = Vertical(self._lines)
-        box.border_title = "Kill"
-        yield box
 
     def on_mount(self) -> None:
-        self._unsubscribe = self._session.subscribe(self._changed)
         self._ask_plan()
-        self._draw()
-
-    def on_unmount(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-
-    def on_resize(self, _: Resize) -> None:
-        self.call_after_refresh(self._draw)
 
     # ---------------------------------------------------------------------------------------------------------- actions
 
@@ -76,10 +47,7 @@ class KillScreen(ModalScreen[None]):
         if self._plan and not self._began:
             self._began = True
             self._kill(force)
-            self._draw()
-
-    def action_close(self) -> None:
-        self.dismiss()
+            self.draw()
 
     @work(group="kill-plan", exit_on_error=False)
     async def _ask_plan(self) -> None:
@@ -89,7 +57,7 @@ class KillScreen(ModalScreen[None]):
             self._refusal = refusal
         except (ConnectionError, OSError) as error:
             self._refusal = Refused("the target cannot be asked what would end", str(error))
-        self._draw()
+        self.draw()
 
     def _kill(self, force: bool) -> None:
         # A worker of the app, not of this screen: closing the dialog must not stop a kill half way.
@@ -105,32 +73,21 @@ class KillScreen(ModalScreen[None]):
                 "the connection was lost during the kill", str(error), "attach again to see what is left"
             )
         self._returned = True
-        if self.is_mounted:
-            self._draw()
+        self.draw()
 
     # ---------------------------------------------------------------------------------------------------------- drawing
 
-    def _changed(self) -> None:
-        if not self._due and self.is_mounted:
-            self._due = True
-            self.set_timer(REFRESH_S, self._draw)
-
-    def _draw(self) -> None:
-        self._due = False
-        width = max(20, min(96, self.size.width * 9 // 10) - 4)
-        most = max(8, self.size.height * 9 // 10 - 2)
+    def content(self, width: int, most: int) -> tuple[str, Sequence[Row]]:
         steps = self._steps()
         failed = self._refusal is not None or any(step.state == "failed" for step in latest_steps(steps))
         over = self._returned and not failed
         self.set_class(over, "-over")
         self.set_class(failed, "-failed")
-        name = run_name(self._session.model.run)
-        self.query_one(Vertical).border_title = title(name, self._began, over, failed)
         if self._began:
             rows = progress_rows(steps, self._refusal, self._returned, width)
         else:
             rows = question_rows(self._plan, self._refusal, width, most)
-        self._lines.show(rows[-most:] if self._began else rows[:most])
+        return title(run_name(self._session.model.run), self._began, over, failed), rows
 
     def _steps(self) -> list[Action]:
         """Steps of the kill begun here."""
