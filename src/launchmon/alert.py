@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable
 
-from launchmon.session import Session
+from launchmon.cluster.session import AnySession
 from launchmon_agent.events import Verdict
 
 
@@ -17,7 +17,7 @@ class VerdictCommand:
     ``LAUNCHMON_RUN`` (the run's id): text from the log can be in the summary, so none of it is put into the command.
     """
 
-    def __init__(self, session: Session, command: str) -> None:
+    def __init__(self, session: AnySession, command: str) -> None:
         self._session = session
         self._command = command
         self._kind: str | None = None

@@ -19,7 +19,7 @@ from launchmon.cli.common import (
 )
 from launchmon.cli.runs import list_runs
 from launchmon.cli.showing import show
-from launchmon.session import Session
+from launchmon.cluster.session import AnySession
 from launchmon_agent.errors import Refused
 
 
@@ -40,10 +40,10 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     say_how_to_return(show(opener(wanted), on_verdict=on_verdict, read_only=read_only).session)
 
 
-def opener(which: dict[str, Any]) -> Callable[[], Awaitable[Session]]:
+def opener(which: dict[str, Any]) -> Callable[[], Awaitable[AnySession]]:
     """How the app opens its session: attach first, so that a refusal is a line on stderr and no screen."""
 
-    async def opened() -> Session:
+    async def opened() -> AnySession:
         session = await open_session()
         try:
             await session.attach(**which)

@@ -6,10 +6,12 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from launchmon.cluster.session import AnySession, ClusterSession
 from launchmon.connect import Asker, Nobody, target
 from launchmon.connect.opening import open_pipe
 from launchmon.connect.target import LOCAL, Target
@@ -131,8 +133,8 @@ def say_how_to_return(left: SessionLike | None) -> None:
 
 
 @asynccontextmanager
-async def session(read_only: bool = False) -> AsyncIterator[Session]:
-    """A session with an agent on the target that was named. Raises :class:`Refused`."""
+async def session(read_only: bool = False) -> AsyncIterator[AnySession]:
+    """A session with the agents on the targets that were named. Raises :class:`Refused`."""
     opened = await open_session(read_only)
     try:
         yield opened
@@ -140,8 +142,17 @@ async def session(read_only: bool = False) -> AsyncIterator[Session]:
         await opened.close()
 
 
-async def open_session(read_only: bool = False, asker: Asker | None = None) -> Session:
-    (where,) = named_targets()
+async def open_session(read_only: bool = False, asker: Asker | None = None) -> AnySession:
+    """Several targets are the nodes of one run. Raises :class:`Refused`."""
+    named = named_targets()
+    if len(named) == 1:
+        return await open_on(named[0], read_only, asker)
+    openers = [(where.label, partial(open_on, where, read_only, asker)) for where in named]
+    return await ClusterSession.open(openers, read_only=read_only)
+
+
+async def open_on(where: Target, read_only: bool = False, asker: Asker | None = None) -> Session:
+    """A session with an agent on one target. Raises :class:`Refused`."""
     return await Session.open(await open_pipe(where, asker or Nobody()), read_only=read_only)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from launchmon.cli.common import need_terminal, open_session, run_async, session
+from launchmon.cli.common import need_terminal, open_on, run_async
 from launchmon.cli.showing import show
+from launchmon.connect.target import LOCAL
 from launchmon.demo.scenarios import demo_command, free_port, scenarios
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -44,12 +45,15 @@ async def _launch(opened: Session, scenario: str, *, while_watched: bool) -> Run
 
 
 async def _start(scenario: str) -> Run:
-    async with session() as opened:
+    opened = await open_on(LOCAL)
+    try:
         return await _launch(opened, scenario, while_watched=False)
+    finally:
+        await opened.close()
 
 
 async def _opened(scenario: str) -> Session:
-    opened = await open_session()
+    opened = await open_on(LOCAL)
     try:
         await _launch(opened, scenario, while_watched=True)
     except Refused:

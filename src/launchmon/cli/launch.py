@@ -7,10 +7,20 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import need_terminal, on_verdict, open_session, run_async, say_how_to_return, session, targets
+from launchmon.cli.common import (
+    named_targets,
+    need_terminal,
+    on_verdict,
+    open_session,
+    run_async,
+    say_how_to_return,
+    session,
+    targets,
+)
 from launchmon.cli.showing import effective, show
+from launchmon.cluster.launching import commands
+from launchmon.cluster.session import AnySession, ClusterSession
 from launchmon.config import PREPARATIONS
-from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 
@@ -63,10 +73,10 @@ def command(
         return
     need_terminal("launchmon launch --detach -- …")
 
-    async def opened() -> Session:
+    async def opened() -> AnySession:
         session = await open_session()
         try:
-            await session.launch(**plan)
+            await _launch(session, plan)
         except Refused:
             await session.close()
             raise
@@ -85,9 +95,16 @@ def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
+async def _launch(session: AnySession, plan: dict[str, Any]) -> Run:
+    """On each of several targets with its own --node-rank. Raises :class:`Refused`."""
+    if isinstance(session, ClusterSession):
+        return await session.launch([{**plan, "argv": list(one)} for one in commands(plan["argv"], named_targets())])
+    return await session.launch(**plan)
+
+
 async def _start(plan: dict[str, Any]) -> Run:
     async with session() as opened:
-        run = await opened.launch(**plan)
+        run = await _launch(opened, plan)
         for notice in opened.model.notices:
             click.echo(f"{notice.source}: {notice.text}", err=True)
         return run

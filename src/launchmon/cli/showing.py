@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from launchmon.alert import VerdictCommand
+from launchmon.cluster.session import AnySession
 from launchmon.config import Effective, load
-from launchmon.session import Session
 
 if TYPE_CHECKING:
     from launchmon.tui.app import Outcome
@@ -53,7 +53,7 @@ def complain_of_configuration() -> None:
 
 
 def show(
-    open_session: Callable[[], Awaitable[Session]] | None,
+    open_session: Callable[[], Awaitable[AnySession]] | None,
     *,
     on_verdict: str | None = None,
     read_only: bool = False,
@@ -68,18 +68,18 @@ def show(
     settings = effective(on_verdict=on_verdict, read_only="true" if read_only else None)
     attach = how.pop("attach", None)
 
-    def prepared(session: Session) -> Session:
+    def prepared(session: AnySession) -> AnySession:
         if settings.config.read_only and not how.get("kill_on_exit"):
             session.read_only = True
         if settings.config.on_verdict:
             VerdictCommand(session, settings.config.on_verdict)
         return session
 
-    async def opened() -> Session:
+    async def opened() -> AnySession:
         assert open_session is not None
         return prepared(await open_session())
 
-    async def attached(found: Any) -> Session:
+    async def attached(found: Any) -> AnySession:
         return prepared(await attach(found))
 
     return run_app(

@@ -404,6 +404,10 @@ class ClusterSession:
         return found[0][1] if found else None
 
 
+AnySession = Session | ClusterSession
+"""With one target, or with several."""
+
+
 def _refuse_going_back(change: dict[str, Any]) -> None:
     if change.get("back_to"):
         raise Refused(

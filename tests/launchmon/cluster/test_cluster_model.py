@@ -41,7 +41,7 @@ def test_gpus_with_one_index_keep_their_own_history() -> None:
     assert [(gpu.node, gpu.index) for gpu in model.gpus.gpus] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert model.gpu_history(0, 0)[-1] == 0.0
     assert model.gpu_history(0, 1)[-1] == 7.0
-    assert len(model.gpu_history(0, 0)) == len(model.gpu_history(0, 1)) <= 41
+    assert len(model.gpu_history(0, 0)) <= 41 and len(model.gpu_history(0, 1)) <= 41
 
 
 def test_the_second_launcher_is_no_second_launch_in_the_same_log() -> None:
