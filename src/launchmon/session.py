@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from launchmon.connect import Pipe
@@ -16,17 +16,14 @@ from launchmon_agent.events import Event, Malformed, Run, Stacks
 from launchmon_agent.log.window import Line, Window
 from launchmon_agent.model import RunModel
 from launchmon_agent.wire import Hello, Reply, Request
+from launchmon_agent.log.only import EVERYTHING, Only
+from launchmon_agent.log.search import Counted, Found
 
 HELLO_S = 20.0
 
 
 Victim = tuple[int, str, "str | None", "str | None"]
 """A process that a kill would end: pid, role, rank, title."""
-
-
-@dataclass(frozen=True)
-class Hit:
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -147,19 +144,57 @@ class Session:
         assert isinstance(value, dict)
         return value
 
-    async def window(self, at: int | str, before: int, after: int, rank: str | None = None) -> Window:
-        value = await self.request("window", at=at, before=before, after=after, rank=rank)
+    async def window(
+        self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
+    ) -> Window:
+        """Lines around a place in the log, see :func:`launchmon_agent.log.window.window`. Raises :class:`Refused`."""
+        value = await self.request("window", at=at, before=before, after=after, raw=raw, **asdict(only))
         return Window(**{**value, "lines": tuple(Line(**line) for line in value["lines"])})
 
     async def search(
-        self, pattern: str, start: int, forward: bool, regex: bool = False, rank: str | None = None
-    ) -> Hit | None:
-        """The first line that matches at or after ``start``, or the last one before it; asked for in bounded slices."""
-        while True:
-            value = await self.request("search", pattern=pattern, start=start, forward=forward, regex=regex, rank=rank)
-            if value["offset"] is not None or value["next"] is None:
-                return None if value["offset"] is None else Hit(value["offset"])
-            start = value["next"]
+        self, pattern: str, start: int, forward: bool, regex: bool = False, only: Only = EVERYTHING
+    ) -> Found:
+        """One slice of a search for the first line that matches at or after ``start``, or the last one before it."""
+        value = await self.request("search", pattern=pattern, start=start, forward=forward, regex=regex, **asdict(only))
+        return Found(**value)
+
+    async def count(
+        self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
+    ) -> Counted:
+        """One slice of counting the lines that match from ``start`` up to ``stop``, or to the end of the log."""
+        return Counted(
+            **await self.request("count", pattern=pattern, start=start, stop=stop, regex=regex, **asdict(only))
+        )
+
+    async def place(self, *, line: int | None = None, moment: str | None = None) -> int:
+        """The offset of a line by its number, or of the first line of a time. Raises :class:`Refused`."""
+        offset = (await self.request("place", line=line, moment=moment))["offset"]
+        assert isinstance(offset, int)
+        return offset
+
+    async def recording(self) -> list[bytes]:
+        """All events so far, a line each: what was recorded where the run is, else what was heard of it here."""
+        run = self.model.run
+        if run is None:
+            raise Refused("no run is followed yet", "attach or launch comes first")
+        lines: list[bytes] = []
+        start: int | None = 0
+        while start is not None:
+            try:
+                part = await self.request("recording", start=start)
+            except Refused:
+                if run.launched:
+                    raise
+                return self._kept.lines()
+            lines += zlib.decompress(base64.b64decode(part["data"])).splitlines(keepends=True)
+            start = part["next"]
+        return lines
+
+    async def software(self) -> dict[str, str]:
+        """Name → version of what is installed for the server: sglang, torch, python, cuda and more, as far as known."""
+        value = await self.request("software")
+        assert isinstance(value, dict)
+        return value
 
     async def dump(self, native: bool = False, locals_of: str | None = None) -> Stacks:
         """The stacks of all ranks now; the dump is in the model too. Raises :class:`Refused`."""

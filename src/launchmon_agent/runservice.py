@@ -16,7 +16,7 @@ from launchmon_agent.runs.kill import Killer, KillResult
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import Request
 
-OPERATIONS = frozenset({"window", "search", "dump", "kill-plan", "kill", "remedies", "clear"})
+OPERATIONS = frozenset({"window", "search", "count", "place", "dump", "kill-plan", "kill", "remedies", "clear"})
 
 STUCK = ("deadlock-", "hung-", "waiting-", "one-behind", "rank-missing", "http-wait", "unknown")
 """How verdicts begin whose evidence is worth a last dump before the run is ended."""
@@ -48,6 +48,10 @@ class RunService:
                 return dump.id
             case "kill-plan":
                 return await asyncio.to_thread(lambda: self._killer().plan())
+            case "count":
+                return await self.watch.count(request.args)
+            case "place":
+                return await self.watch.place(request.args)
             case "kill":
                 return await self.kill(force=bool(request.args.get("force")))
             case "remedies":

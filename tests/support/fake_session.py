@@ -16,6 +16,8 @@ from typing import Any
 
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
+from launchmon_agent.log.level import LEVELS
+from launchmon_agent.log.only import EVERYTHING, Only
 from tests.support import fake_dumps, fake_relaunch
 
 GIB = 1024**3
@@ -86,6 +88,7 @@ class FakeModel:
     now: float = T0
     history: dict[int, list[float | None]] = field(default_factory=dict)
     rows: list[events.Process] = field(default_factory=list)
+    all_marks: list[events.Mark] = field(default_factory=list)
 
     def gpu_history(self, index: int) -> Sequence[float | None]:
         return tuple(self.history.get(index, ()))
@@ -113,6 +116,7 @@ class FakeLine:
     text: str
     rank: str | None = None
     cut: bool = False
+    level: str = "info"
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,18 @@ class FakeWindow:
 
 
 @dataclass(frozen=True)
-class FakeHit:
-    offset: int
+class FakeFound:
+    offset: int | None
+    next: int | None = None
+
+
+@dataclass(frozen=True)
+class FakeCounted:
+    count: int
+    next: int
+    done: bool
+    unfinished: int = 0
+    generation: int = 0
 
 
 class FakeLog:
@@ -143,8 +157,9 @@ class FakeLog:
     def write(self, text: str) -> int:
         """Append a line; returns its offset."""
         tag = re.match(r"\[[^\]]*?((?:DP\d+ )?TP\d+)\]", text)
+        level = "error" if "Error" in text or "Traceback" in text else "warning" if "Warning" in text else "info"
         offset = self.size
-        self.lines.append(FakeLine(offset, len(self.lines) + 1, text, tag and tag.group(1)))
+        self.lines.append(FakeLine(offset, len(self.lines) + 1, text, tag and tag.group(1), level=level))
         self.offsets.append(offset)
         self.size += len(text.encode()) + 1
         return offset
@@ -155,18 +170,19 @@ class FakeLog:
         self.size = 0
         self.generation += 1
 
-    def window(self, at: int | str, before: int, after: int, rank: str | None) -> FakeWindow:
+    def window(self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False) -> FakeWindow:
         place = len(self.lines) if at == "end" else self._place(int(at))
         anchor = self._offset(place)
-        early = self._take(range(place - 1, -1, -1), before, rank)[::-1]
-        late = self._take(range(place, len(self.lines)), after, rank)
+        early = self._take(range(place - 1, -1, -1), before, only)[::-1]
+        late = self._take(range(place, len(self.lines)), after, only)
         start, end = anchor if before == 0 else 0, anchor if after == 0 else self.size
         if before and len(early) == before:
             start = early[0].offset
         if after and len(late) == after:
             end = self._offset(bisect_left(self.offsets, late[-1].offset) + 1)
+        lines = (*early, *late)
         return FakeWindow(
-            lines=(*early, *late),
+            lines=tuple(replace(line, text=f"raw {line.text}") for line in lines) if raw else lines,
             start=start,
             end=end,
             at_start=start == 0,
@@ -175,19 +191,26 @@ class FakeLog:
             generation=self.generation,
         )
 
-    def search(self, pattern: str, start: int, forward: bool, regex: bool, rank: str | None) -> FakeHit | None:
-        flags = re.IGNORECASE if pattern == pattern.lower() else 0
-        try:
-            found = re.compile(pattern if regex else re.escape(pattern), flags)
-        except re.error as error:
-            raise Refused(f"not a regular expression: {error}") from None
+    def search(self, pattern: str, start: int, forward: bool, regex: bool, only: Only = EVERYTHING) -> FakeFound:
+        found = _pattern(pattern, regex)
         place = bisect_left(self.offsets, start)
         order = range(place, len(self.lines)) if forward else range(place - 1, -1, -1)
         for index in order:
             line = self.lines[index]
-            if (rank is None or line.rank == rank) and found.search(line.text):
-                return FakeHit(line.offset)
-        return None
+            if _wanted(line, only) and found.search(line.text):
+                return FakeFound(line.offset)
+        return FakeFound(None)
+
+    def count(
+        self, pattern: str, start: int, stop: int | None, regex: bool, only: Only = EVERYTHING, most: int | None = None
+    ) -> FakeCounted:
+        """``most`` lines at a time."""
+        found = _pattern(pattern, regex)
+        begin = bisect_left(self.offsets, start)
+        end = len(self.lines) if stop is None else bisect_left(self.offsets, stop)
+        upto = end if most is None else min(end, begin + most)
+        count = sum(_wanted(line, only) and found.search(line.text) is not None for line in self.lines[begin:upto])
+        return FakeCounted(count, self._offset(upto), upto == end, generation=self.generation)
 
     def _place(self, offset: int) -> int:
         return len(self.lines) if offset >= self.size else max(0, bisect_right(self.offsets, offset) - 1)
@@ -195,14 +218,30 @@ class FakeLog:
     def _offset(self, place: int) -> int:
         return self.offsets[place] if place < len(self.offsets) else self.size
 
-    def _take(self, order: range, count: int, rank: str | None) -> list[FakeLine]:
+    def _take(self, order: range, count: int, only: Only) -> list[FakeLine]:
         out: list[FakeLine] = []
         for index in order:
             if len(out) == count:
                 break
-            if rank is None or self.lines[index].rank == rank:
+            if _wanted(self.lines[index], only):
                 out.append(self.lines[index])
         return out
+
+
+def _pattern(pattern: str, regex: bool) -> re.Pattern[str]:
+    flags = re.IGNORECASE if pattern == pattern.lower() else 0
+    try:
+        return re.compile(pattern if regex else re.escape(pattern), flags)
+    except re.error as error:
+        raise Refused(f"not a regular expression: {error}") from None
+
+
+def _wanted(line: FakeLine, only: Only) -> bool:
+    if only.rank is not None and line.rank != only.rank:
+        return False
+    if only.level is not None and LEVELS.index(line.level) < LEVELS.index(only.level):
+        return False
+    return only.only is None or _pattern(only.only, only.only_regex).search(line.text) is not None
 
 
 @dataclass
@@ -230,6 +269,10 @@ class FakeSession:
     dumped: list[tuple[bool, str | None]] = field(default_factory=list)
     dump_gate: asyncio.Event | None = None
     options: dict[str, Any] = field(default_factory=fake_relaunch.options)
+    counted: list[str] = field(default_factory=list)
+    count_gate: asyncio.Event | None = None
+    count_most: int | None = None
+    """Lines that one slice of a count looks at; ``None``: all."""
     attempts: dict[str, Any] = field(default_factory=fake_relaunch.ledger)
     planned: list[dict[str, Any]] = field(default_factory=list)
     relaunched: list[dict[str, Any]] = field(default_factory=list)
@@ -269,15 +312,33 @@ class FakeSession:
             last=() if old is None else old.last,
         )
 
-    async def window(self, at: int | str, before: int, after: int, rank: str | None = None) -> FakeWindow:
+    async def window(
+        self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
+    ) -> FakeWindow:
         self._request()
-        return self.text.window(at, before, after, rank)
+        return self.text.window(at, before, after, only, raw)
 
     async def search(
-        self, pattern: str, start: int, forward: bool, regex: bool = False, rank: str | None = None
-    ) -> FakeHit | None:
+        self, pattern: str, start: int, forward: bool, regex: bool = False, only: Only = EVERYTHING
+    ) -> FakeFound:
         self._request()
-        return self.text.search(pattern, start, forward, regex, rank)
+        return self.text.search(pattern, start, forward, regex, only)
+
+    async def count(
+        self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
+    ) -> FakeCounted:
+        self._request()
+        self.counted.append(pattern)
+        if self.count_gate is not None:
+            await self.count_gate.wait()
+        return self.text.count(pattern, start, stop, regex, only, self.count_most)
+
+    async def place(self, *, line: int | None = None, moment: str | None = None) -> int:
+        self._request()
+        for one in self.text.lines:
+            if one.number == line or (moment is not None and moment in one.text):
+                return one.offset
+        raise Refused(f"the log has no {'line' if moment is None else 'time'} {moment or line}")
 
     async def kill_plan(self) -> Sequence[tuple[int, str, str | None, str | None]]:
         self._request()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
+from launchmon.tui.log_fold import PREFIX, Shown, folded, unfolded
 from launchmon.tui.protocol import LineLike, WindowLike
 
 KEEP = 2000
@@ -18,7 +19,7 @@ KEEP = 2000
 
 
 class LogBuffer:
-    """Consecutive lines of the log (of one rank, where it is filtered)."""
+    """Consecutive lines of the log, or of those that are wanted of it."""
 
     def __init__(self) -> None:
         self.lines: list[LineLike] = []
@@ -28,14 +29,18 @@ class LogBuffer:
         self.at_end = False
         self.size = 0
         self.generation = 0
+        self.version = 0
+        """Raised with every change."""
 
     def replace(self, window: WindowLike) -> None:
+        self.version += 1
         self.lines = list(window.lines)
         self.start, self.at_start = window.start, window.at_start
         self._take_end(window)
 
     def prepend(self, window: WindowLike) -> int:
         """Put earlier lines in front; returns how many."""
+        self.version += 1
         new = [line for line in window.lines if not self.lines or line.offset < self.lines[0].offset]
         self.lines[:0] = new
         self.start, self.at_start = min(self.start, window.start), window.at_start
@@ -49,6 +54,7 @@ class LogBuffer:
 
         A last line that was still being written is replaced by its newer self.
         """
+        self.version += 1
         if window.lines and self.lines and window.lines[0].offset == self.lines[-1].offset:
             self.lines.pop()
         self.lines += [line for line in window.lines if not self.lines or line.offset > self.lines[-1].offset]
@@ -72,10 +78,14 @@ class LogBuffer:
 class ScreenRow:
     """One row of the viewport: a line, or a part of one that is wrapped."""
 
-    line: LineLike
+    shown: Shown
     text: str
     first: bool  # of its line
     more: bool  # the line goes on beyond what is known of it, or beyond the edge
+
+    @property
+    def line(self) -> LineLike:
+        return self.shown.line
 
 
 class Viewport:
@@ -91,6 +101,11 @@ class Viewport:
         self.follow = True
         self.top = 0
         self.sub = 0
+        self.fold = False
+        """Identical lines of several ranks are shown as one."""
+        self._shown: list[Shown] = []
+        self._places: dict[int, int] = {}  # offset of a line → which of the shown lines it is, or is folded into
+        self._made_of: tuple[LogBuffer, int, bool] | None = None
 
     def forget(self) -> None:
         """Show the end of a log of which nothing is known yet."""
@@ -106,16 +121,53 @@ class Viewport:
         self.wrap, self.sub, self.shift = wrap, 0, 0
         self._settle()
 
+    def set_fold(self, fold: bool) -> None:
+        place = self.top_line
+        self.fold, self.sub = fold, 0
+        if place is not None:
+            self.top = self.index_of(place.offset)
+        self._settle()
+
+    def prepend(self, window: WindowLike) -> None:
+        """Put earlier lines in front. The top line stays where it is."""
+        place = self.top_line
+        self.buffer.prepend(window)
+        self._return_to(place)
+
+    def append(self, window: WindowLike) -> None:
+        """Put later lines behind. The top line stays where it is, unless it had to go."""
+        place = self.top_line
+        self.buffer.append(window)
+        self._return_to(place)
+
     def show_end(self) -> None:
         """The last line at the bottom."""
-        self.top, self.sub = len(self.buffer.lines), 0
+        self.top, self.sub = len(self.lines), 0
         self._up(self.height)
 
     def show(self, offset: int, above: int) -> None:
         """The line that holds ``offset``, with ``above`` rows over it where there are as many."""
-        self.top, self.sub = self.buffer.index_of(offset), 0
+        self.top, self.sub = self.index_of(offset), 0
         self._up(above)
         self._fill()
+
+    @property
+    def lines(self) -> list[Shown]:
+        """The lines that can be shown: those of the buffer, or what they fold into."""
+        made_of = (self.buffer, self.buffer.version, self.fold)
+        if self._made_of != made_of:
+            self._made_of = made_of
+            self._shown = (folded if self.fold else unfolded)(self.buffer.lines)
+            self._places = {
+                line.offset: place for place, shown in enumerate(self._shown) for line in (shown.line, *shown.others)
+            }
+        return self._shown
+
+    def index_of(self, offset: int) -> int:
+        """Which of :attr:`lines` holds ``offset``, or the line before it; 0 where there is none."""
+        if not self.lines:
+            return 0
+        return self._places.get(self.buffer.lines[self.buffer.index_of(offset)].offset, 0)
 
     def scroll(self, rows: int) -> int:
         """Move down (or up, when negative); returns the rows for which the buffer has no lines."""
@@ -127,24 +179,25 @@ class Viewport:
         """What is to be seen, at most ``height`` rows."""
         out: list[ScreenRow] = []
         index, skip = self.top, self.sub
-        while len(out) < self.height and index < len(self.buffer.lines):
-            out += self._rows_of(self.buffer.lines[index])[skip:]
+        while len(out) < self.height and index < len(self.lines):
+            out += self._rows_of(self.lines[index])[skip:]
             index, skip = index + 1, 0
         return out[: self.height]
 
     @property
     def top_line(self) -> LineLike | None:
-        lines = self.buffer.lines
-        return lines[min(self.top, len(lines) - 1)] if lines else None
+        lines = self.lines
+        return lines[min(self.top, len(lines) - 1)].line if lines else None
 
     @property
     def at_bottom(self) -> bool:
         """The last line that is held is on the screen."""
         return self._rows_below(self.height + 1) <= self.height
 
-    def dropped(self, lines: int) -> None:
-        """The buffer lost as many lines in front."""
-        self.top = max(0, self.top - lines)
+    def _return_to(self, place: LineLike | None) -> None:
+        """Put the line at the top again, wherever it is now."""
+        if place is not None:
+            self.top = self.index_of(place.offset)
 
     def _up(self, rows: int) -> int:
         while rows and (self.sub or self.top):
@@ -181,31 +234,39 @@ class Viewport:
     def _rows_below(self, most: int) -> int:
         """Rows from the top on, counted up to ``most``."""
         count, index = -self.sub, self.top
-        while count < most and index < len(self.buffer.lines):
+        while count < most and index < len(self.lines):
             count += self._height_of(index)
             index += 1
         return min(count, most)
 
     def _height_of(self, index: int) -> int:
-        return len(self._rows_of(self.buffer.lines[index])) if self.wrap else 1
+        return len(self._rows_of(self.lines[index])) if self.wrap else 1
 
-    def _rows_of(self, line: LineLike) -> list[ScreenRow]:
-        text = line.text
+    def _rows_of(self, shown: Shown) -> list[ScreenRow]:
+        line, text = shown.line, _text_of(shown)
         if not self.wrap:
             cut = text[self.shift :]
             more = line.cut or cell_len(cut) > self.width
-            return [ScreenRow(line, cut, True, more)]
+            return [ScreenRow(shown, cut, True, more)]
         if not text:
-            return [ScreenRow(line, "", True, False)]
+            return [ScreenRow(shown, "", True, False)]
         out, begin = [], 0
         while begin < len(text):
             piece = text[begin : begin + self.width]
             if not piece.isascii():
                 piece = _whole_cells(piece, self.width)
             end = begin + len(piece)
-            out.append(ScreenRow(line, piece, begin == 0, line.cut and end == len(text)))
+            out.append(ScreenRow(shown, piece, begin == 0, line.cut and end == len(text)))
             begin = end
         return out
+
+
+def _text_of(shown: Shown) -> str:
+    """The line, with the number of ranks behind its prefix where it stands for several: ``[… TP0] ×8 Load…``."""
+    prefix = PREFIX.match(shown.line.text)
+    if shown.times == 1 or prefix is None:
+        return shown.line.text
+    return f"{prefix.group()}×{shown.times} {shown.line.text[prefix.end() :]}"
 
 
 def _whole_cells(text: str, width: int) -> str:

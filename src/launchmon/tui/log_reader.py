@@ -1,15 +1,19 @@
-"""Moves a viewport over a log that a session serves: follow, scroll, jump, filter and search. No widgets."""
+"""Moves a viewport over a log that a session serves: follow, scroll, jump and filter. No widgets."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 
 from launchmon.tui.format import percent, thousands
 from launchmon.tui.log_buffer import Viewport
-from launchmon.tui.protocol import SessionLike
+from launchmon.tui.log_places import Target, next_of
+from launchmon.tui.log_pointer import Pointer
+from launchmon.tui.log_search import Search
+from launchmon.tui.protocol import SessionLike, WindowLike
 from launchmon_agent.errors import Refused
+from launchmon_agent.log.only import EVERYTHING, Only
 
 logger = logging.getLogger("launchmon.tui")
 
@@ -22,11 +26,11 @@ class LogReader:
 
     def __init__(self, session: SessionLike, changed: Callable[[], None]) -> None:
         self.viewport = Viewport()
-        self.rank: str | None = None
-        self.pattern = ""
-        self.regex = False
-        self.current: int | None = None
-        """Offset of the line that a search or a jump arrived at."""
+        self.only: Only = EVERYTHING
+        self.raw = False
+        """Lines are shown with all that a terminal would not show."""
+        self.pointer = Pointer(self.viewport)
+        self.search = Search(session, changed)
         self.message = ""
         self.loaded = False
         self._session = session
@@ -34,13 +38,15 @@ class LogReader:
         self._turn = asyncio.Lock()
         self._owed = 0
         self._asked = 0
+        self._turn_of = 0
 
     # ---------------------------------------------------------------------------------------------------- on the spot
 
     def begin_anew(self) -> None:
         """Another log takes the place of this one: forget its lines, follow the new one."""
         self.viewport.forget()
-        self.rank = self.current = None
+        self._forget_places()
+        self.only = EVERYTHING
         self.message, self.loaded, self._owed = "", False, 0
         self._asked += 1
 
@@ -55,15 +61,26 @@ class LogReader:
         self._changed()
 
     def search_for(self, pattern: str, regex: bool) -> None:
-        self.pattern, self.regex, self.current = pattern, regex, None
+        """What :meth:`find` looks for from now on."""
+        self.pointer.current = None
+        self.search.begin(pattern, regex, self.only)
 
     def forget_search(self) -> None:
-        self.pattern, self.current = "", None
+        self.pointer.current = None
+        self.search.forget()
         self.say("")
 
     def say(self, message: str) -> None:
         """Show a short message in the title until the next move."""
         self.message = message
+        self._changed()
+
+    def point(self, rows: int) -> None:
+        """Move the pointer by shown lines; the screen follows it."""
+        in_sight = self.pointer.move(rows)
+        self.message = ""
+        if not in_sight:
+            self.scroll(rows)
         self._changed()
 
     def position(self) -> str:
@@ -82,7 +99,9 @@ class LogReader:
         What a person ``asked`` for ends a long look for lines that went before it.
         """
         self._asked += asked
+        mine = self._asked
         async with self._turn:
+            self._turn_of = mine
             try:
                 await work()
             except Refused as refusal:
@@ -98,11 +117,11 @@ class LogReader:
         """The log has grown or was replaced."""
         port = self.viewport
         if self.loaded and self._generation() != port.buffer.generation:
-            self.current = None
+            self._forget_places()
             await self._tail()
             self.message = "the log was replaced"
-        elif port.follow and self.rank is not None and self.loaded:
-            # Lines of one rank may be far apart: what was found is kept, and only the new part is looked at.
+        elif port.follow and not self.only.all and self.loaded:
+            # Wanted lines may be far apart: what was found is kept, and only the new part is looked at.
             await self._later()
             if port.buffer.at_end:
                 port.show_end()
@@ -118,7 +137,7 @@ class LogReader:
     async def to_start(self) -> None:
         self._hold()
         port = self.viewport
-        port.buffer.replace(await self._session.window(0, 0, 3 * port.height, self.rank))
+        port.buffer.replace(await self._window(0, 0, 3 * port.height))
         self.loaded = True
         port.top = port.sub = 0
 
@@ -139,64 +158,118 @@ class LogReader:
         elif port.top < port.height:
             await self._earlier()  # ahead of the next page up
 
-    async def show_rank(self, rank: str | None) -> None:
-        place = None if self.viewport.follow else self.viewport.top_line
-        self.rank, self._owed, self.message = rank, 0, ""
-        if place is None:
+    async def show_only(self, only: Only) -> None:
+        """Show the lines that are wanted, from about the same place on."""
+        self.only = only
+        if self.search.pattern:
+            self.search.begin(self.search.pattern, self.search.regex, only)
+        await self._look_again()
+
+    async def show_raw(self, raw: bool) -> None:
+        self.raw = raw
+        await self._look_again()
+
+    async def set_fold(self, fold: bool) -> None:
+        """Show identical lines of several ranks as one, or each again; what is missing on the screen is fetched."""
+        port = self.viewport
+        port.set_fold(fold)
+        if port.follow:
             await self._tail()
         else:
-            await self._jump(place.offset, above=0)
+            await self._fill()
 
-    async def next_of(self, offsets: Sequence[int], forward: bool, what: str) -> None:
+    async def next_of(self, offsets: Iterable[int], forward: bool, what: str) -> None:
         """Jump to the next of these lines, or the one before; round the end of the file where there is none."""
-        if not offsets:
+        found = next_of(offsets, self.pointer.here, forward)
+        if found is None:
             self.message = f"no {what} in the log"
             return
-        here = self._here()
-        if forward:
-            beyond = [offset for offset in offsets if here is None or offset > here]
-            target, wrapped = (beyond[0], False) if beyond else (offsets[0], True)
+        place = f"{what} {found.place} of {found.of}" + (", from the other end" if found.wrapped else "")
+        await self.arrive(found.offset, place)
+
+    async def go(self, target: Target) -> None:
+        """Where a person wants to go. Raises :class:`Refused` where there is no such place."""
+        if target.share is not None:
+            offset, name = int(target.share * self._size()), ""
+        elif target.offset is not None:
+            offset, name = target.offset, target.name
         else:
-            beyond = [offset for offset in offsets if here is None or offset < here]
-            target, wrapped = (beyond[-1], False) if beyond else (offsets[-1], True)
-        place = offsets.index(target) + 1
-        await self._arrive(target, f"{what} {place} of {len(offsets)}" + (", from the other end" if wrapped else ""))
+            offset, name = await self._session.place(line=target.line, moment=target.moment), ""
+        await self.arrive(offset, name)
 
     async def find(self, forward: bool) -> None:
         """Go to the next hit of the search, or the one before; round the end of the file where there is none."""
         start = self._after_here() if forward else self._before_here()
-        hit = await self._session.search(self.pattern, start, forward, self.regex, self.rank)
-        wrapped = ""
+        hit = await self._find(start, forward)
+        wrapped = False
         other_end = 0 if forward else self._size()
-        if hit is None and start != other_end:
-            wrapped = ", from the other end"
-            hit = await self._session.search(self.pattern, other_end, forward, self.regex, self.rank)
-        if hit is None:
-            self.message = f"not found: {self.pattern}"
-            return
-        await self._arrive(hit.offset, f"found{wrapped}" if wrapped else "")
+        if hit is None and start != other_end and not self._overtaken:
+            wrapped = True
+            hit = await self._find(other_end, forward)
+        if hit is not None:
+            await self.arrive(hit, "from the other end" if wrapped else "")
+        elif not self._overtaken:
+            self.message = f"not found: {self.search.pattern}"
+
+    async def arrive(self, offset: int, message: str) -> None:
+        """Show and point at the line that holds ``offset``; where it is not wanted, at one beside it."""
+        await self._jump(offset, above=self.viewport.height // 3)
+        exact = self.pointer.arrive(offset)
+        if message and not exact and not self.only.all:
+            message += ", hidden by the filter"
+        self.message = message
 
     # --------------------------------------------------------------------------------------------------------- fetching
 
-    async def _arrive(self, offset: int, message: str) -> None:
-        self.current = offset
-        await self._jump(offset, above=self.viewport.height // 3)
-        self.message = message
+    async def _find(self, start: int, forward: bool) -> int | None:
+        """Slice by slice, until something is found or a person wants something else. A folded line is found once."""
+        size = self._size()
+        here = self.pointer.place
+        group = None if here is None else self.viewport.lines[here]
+        at: int | None = start
+        while at is not None and not self._overtaken:
+            found = await self._session.search(self.search.pattern, at, forward, self.search.regex, self.only)
+            if found.offset is None:
+                at = found.next
+                if at is not None and size:
+                    self.say(f"searching… {percent(100 * (at if forward else size - at) / size)}")
+            elif group is not None and group.others and group.holds(found.offset):
+                at = found.offset + 1 if forward else found.offset
+            else:
+                return found.offset
+        return None
+
+    @property
+    def _overtaken(self) -> bool:
+        """A person has asked for something else since the turn of this request began."""
+        return self._asked != self._turn_of
 
     async def _jump(self, offset: int, above: int) -> None:
         self._hold()
         port = self.viewport
-        window = await self._session.window(offset, port.height, 2 * port.height, self.rank)
-        port.buffer.replace(window)
+        port.buffer.replace(await self._window(offset, port.height, 2 * port.height))
         self.loaded = True
+        while not port.buffer.lines and not port.buffer.at_end and not self._overtaken:
+            await self._later()
         port.show(offset, above)
+        await self._fill(offset, above)
+
+    async def _fill(self, offset: int | None = None, above: int = 0) -> None:
+        """Fetch until the screen is full, where there is as much: filters and folds leave few lines of a window."""
+        port = self.viewport
+        while len(port.rows()) < port.height and not self._overtaken:
+            if not await self._later() and not await self._earlier():
+                break
+            if offset is not None:
+                port.show(offset, above)
+            self._changed()
 
     async def _tail(self) -> None:
-        port, asked = self.viewport, self._asked
-        port.buffer.replace(await self._session.window("end", port.height, 0, self.rank))
+        port = self.viewport
+        port.buffer.replace(await self._window("end", port.height, 0))
         self.loaded, self._owed, port.follow = True, 0, True
         port.show_end()
-        while len(port.rows()) < port.height and asked == self._asked and await self._earlier():
+        while len(port.rows()) < port.height and not self._overtaken and await self._earlier():
             port.show_end()
             self._changed()
 
@@ -205,49 +278,55 @@ class LogReader:
         port = self.viewport
         if port.buffer.at_start:
             return False
-        window = await self._session.window(port.buffer.start, 3 * port.height, 0, self.rank)
+        window = await self._window(port.buffer.start, 3 * port.height, 0)
         if window.generation != port.buffer.generation:
             await self._tail()
             return False
         moved = window.start < port.buffer.start
-        port.top += port.buffer.prepend(window)
+        port.prepend(window)
         return moved
 
     async def _later(self) -> bool:
         """Fetch what lies behind; False where nothing does."""
         port = self.viewport
-        window = await self._session.window(port.buffer.end, 0, 3 * port.height, self.rank)
+        window = await self._window(port.buffer.end, 0, 3 * port.height)
         if window.generation != port.buffer.generation:
             await self._tail()
             return False
         moved = window.end > port.buffer.end
-        port.dropped(port.buffer.append(window))
+        port.append(window)
         return moved
+
+    async def _look_again(self) -> None:
+        """Fetch what is on the screen anew: it is to be shown differently."""
+        place = None if self.viewport.follow else self.viewport.top_line
+        self._owed, self.message = 0, ""
+        if place is None:
+            await self._tail()
+        else:
+            await self._jump(place.offset, above=0)
+
+    async def _window(self, at: int | str, before: int, after: int) -> WindowLike:
+        return await self._session.window(at, before, after, self.only, self.raw)
+
+    def _forget_places(self) -> None:
+        """Offsets mean nothing any more: another file begins."""
+        self.pointer.forget()
+        self.search.begin(self.search.pattern, self.search.regex, self.only)
 
     def _hold(self) -> None:
         self.viewport.follow, self._owed, self.message = False, 0, ""
 
-    def _here(self) -> int | None:
-        """Where "next" starts: the line a jump arrived at while in sight, else the top; ``None`` when following."""
-        rows = self.viewport.rows()
-        if self.current is not None and any(row.line.offset == self.current for row in rows):
-            return self.current
-        if self.viewport.follow or not rows:
-            return None
-        return rows[0].line.offset
-
     def _after_here(self) -> int:
-        here = self._here()
+        here = self.pointer.here
         if here is None:
             return 0
-        lines = self.viewport.buffer.lines
-        following = (
-            self.viewport.buffer.index_of(here) + 1 if self.current == here else self.viewport.buffer.index_of(here)
-        )
-        return lines[following].offset if following < len(lines) else self.viewport.buffer.end
+        buffer = self.viewport.buffer
+        following = buffer.index_of(here) + (self.pointer.place is not None)
+        return buffer.lines[following].offset if following < len(buffer.lines) else buffer.end
 
     def _before_here(self) -> int:
-        here = self._here()
+        here = self.pointer.here
         return self._size() if here is None else here
 
     def _size(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from launchmon_agent import events
+from launchmon_agent.log.only import EVERYTHING, Only
 
 
 class CellLike(Protocol):
@@ -82,6 +83,8 @@ class ModelLike(Protocol):
     def gpu_history(self, index: int) -> Sequence[float | None]: ...
     def rank_rows(self) -> Sequence[events.Process]: ...
     def last_line_at(self, rank: str) -> float | None: ...
+    @property
+    def all_marks(self) -> Sequence[events.Mark]: ...  # of this launch, in the order of the log
 
 
 class LinkLike(Protocol):
@@ -106,6 +109,8 @@ class LineLike(Protocol):
     def rank(self) -> str | None: ...
     @property
     def cut(self) -> bool: ...  # the line is longer than what was sent
+    @property
+    def level(self) -> str: ...  # error | warning | info | debug; of a continuation line that of its record
 
 
 class WindowLike(Protocol):
@@ -127,9 +132,28 @@ class WindowLike(Protocol):
     def generation(self) -> int: ...
 
 
-class HitLike(Protocol):
+class FoundLike(Protocol):
+    """A slice of a search: the line's ``offset``, or None; then ``next`` is where to search on, or None: nothing is."""
+
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int | None: ...
+    @property
+    def next(self) -> int | None: ...
+
+
+class CountedLike(Protocol):
+    """A slice of a count: ``count`` lines begin before ``next``; ``done``: there is no more to count now."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def next(self) -> int: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def unfinished(self) -> int: ...  # 1: a last line without a newline is wanted too, and counted again later
+    @property
+    def generation(self) -> int: ...
 
 
 Victim = tuple[int, str, "str | None", "str | None"]
@@ -156,23 +180,35 @@ class SessionLike(Protocol):
         """Calls back on the event loop whenever anything changed; returns how to stop that."""
         ...
 
-    async def window(self, at: int | str, before: int, after: int, rank: str | None = None) -> WindowLike:
+    async def window(
+        self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
+    ) -> WindowLike:
         """``before`` lines that end at or before ``at`` and ``after`` lines from the one that holds ``at`` on.
 
-        ``at`` is an offset in bytes or ``"end"``.
+        ``at`` is an offset in bytes or ``"end"``; ``raw`` gives lines with all that a terminal would not show.
         """
         ...
 
     async def search(
-        self, pattern: str, start: int, forward: bool, regex: bool = False, rank: str | None = None
-    ) -> HitLike | None:
+        self, pattern: str, start: int, forward: bool, regex: bool = False, only: Only = EVERYTHING
+    ) -> FoundLike:
         """The first line that matches, at or after ``start``; the last one before ``start`` when not ``forward``.
 
-        Capitals count only in a pattern that has some.
+        Bounded in time: it may come no further than ``next``. Capitals count only in a pattern that has some.
         """
         ...
 
     async def kill_plan(self) -> Sequence[Victim]: ...
+
+    async def count(
+        self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
+    ) -> CountedLike:
+        """How many lines match from ``start`` up to ``stop`` (None: the end). Bounded in time as well."""
+        ...
+
+    async def place(self, *, line: int | None = None, moment: str | None = None) -> int:
+        """The offset of a line by its number, from 1, or of the first line of a time."""
+        ...
 
     async def kill(self, force: bool) -> Any:
         """Returns when the kill is over. Its steps arrive as ``Action`` events in the model."""

@@ -79,6 +79,11 @@ def text_of(data: bytes, missing: int = 0, limit: int = LIMIT) -> tuple[str, boo
     """
     if b"\x1b" in data:
         data = SGR.sub(b"", data)
+    return raw_text_of(data, missing, limit)
+
+
+def raw_text_of(data: bytes, missing: int = 0, limit: int = LIMIT) -> tuple[str, bool]:
+    """As :func:`text_of`, with the colour sequences shown like all others."""
     # Four bytes a character at most, and one character more to see whether there is more.
     characters = data[: 4 * (limit + 1)].decode("utf-8", "surrogateescape")
     kept = min(len(characters), limit)

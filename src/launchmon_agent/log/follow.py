@@ -88,6 +88,11 @@ class Follower:
             found.append(self._tell(now))
         return found
 
+    @property
+    def launch_offset(self) -> int:
+        """Where the newest launch in the file begins, bytes."""
+        return self._scanner.launch_offset
+
     def close(self) -> None:
         self.index.close()
 
@@ -150,6 +155,7 @@ class Follower:
             grown_at=self._grown_at,
             last=self._last_lines(),
             error=self.log.problem or self.source_problem,
+            file=self.log.identity,
         )
 
     def _last_lines(self) -> tuple[LastLine, ...]:

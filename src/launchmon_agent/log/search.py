@@ -1,4 +1,4 @@
-"""The next line that matches, forwards or backwards, a bounded time at a call."""
+"""The next line that matches, forwards or backwards, and how many there are, a bounded time at a call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import time
 from dataclasses import dataclass
 
 from launchmon_agent.log.content import Content
+from launchmon_agent.log.filter import Filter
 from launchmon_agent.log.lines import backward, forward
-from launchmon_agent.log.window import PATIENCE_S, Filter
+
+SLICE_S = 0.1
+"""Seconds after which a slice of a search or a count answers with how far it came."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +22,7 @@ class Found:
     generation: int
 
 
-def search(
-    content: Content, start: int, wanted: Filter, *, forwards: bool = True, patience: float = PATIENCE_S
-) -> Found:
+def search(content: Content, start: int, wanted: Filter, *, forwards: bool = True, patience: float = SLICE_S) -> Found:
     """The first wanted line that begins at or after ``start``; the last that begins before it when not ``forwards``."""
     size = content.size()
     start = min(max(start, content.floor), size)
@@ -37,3 +38,43 @@ def search(
             over = came_to >= size if forwards else came_to <= content.floor
             return Found(None, None if over else came_to, content.generation)
     return Found(None, None, content.generation)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """``count`` wanted lines begin before ``next``, from where counting goes on; ``done``: there was no more to count.
+
+    ``unfinished`` is 1 where a last line without a newline is wanted as well: it is counted again when it has grown.
+    """
+
+    count: int
+    next: int
+    done: bool
+    unfinished: int
+    generation: int
+
+
+def count(content: Content, start: int, stop: int | None, wanted: Filter, patience: float = SLICE_S) -> Counted:
+    """Count the wanted lines from the line start ``start`` up to ``stop``, or to the end of the file."""
+    size = content.size()
+    end = size if stop is None else min(stop, size)
+    at = min(max(start, content.floor), size)
+    found = unfinished = 0
+    deadline = time.monotonic() + patience
+    for block in forward(content, at, end):
+        here = wanted.count(content, block)
+        if block.end >= size and not _ends_whole(content, block.end):
+            last = content.line_start(block.end - 1)
+            unfinished = sum(line.start >= last for line, _ in wanted.select(content, block))
+            found += here - unfinished
+            at = last
+            break
+        found += here
+        at = block.end
+        if time.monotonic() >= deadline:
+            return Counted(found, at, at >= end, 0, content.generation)
+    return Counted(found, at, True, unfinished, content.generation)
+
+
+def _ends_whole(content: Content, end: int) -> bool:
+    return content.read_at(end - 1, 1) == b"\n"

@@ -1,4 +1,4 @@
-"""Windows of lines by request: some before an offset, some from it on, of all ranks or of one.
+"""Windows of lines by request: some before an offset, some from it on, of all ranks or of one, filtered or not.
 
 A window depends on offsets only, so it is there at once however large the log is; the index adds line numbers where it
 has come to. With a filter more is read than is shown, so every request has a limit of time and says how far it came.
@@ -6,16 +6,15 @@ has come to. With a filter more is read than is shown, so every request has a li
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from launchmon_agent.log.content import Content
-from launchmon_agent.log.display import LIMIT, text_of
+from launchmon_agent.log.display import LIMIT, raw_text_of, text_of
+from launchmon_agent.log.filter import Filter, Owned, levels
 from launchmon_agent.log.index import LineIndex
-from launchmon_agent.log.lines import Block, RawLine, backward, forward
-from launchmon_agent.log.match import Matcher, plain
+from launchmon_agent.log.lines import RawLine, backward, forward
 from launchmon_agent.sglang.secrets import redact_text
 
 MOST_LINES = 1000
@@ -23,12 +22,6 @@ MOST_LINES = 1000
 
 PATIENCE_S = 0.25
 """Seconds after which a request answers with what it has."""
-
-OWNER_BLOCKS = 2
-"""Blocks looked back through for the line that a continuation line belongs to."""
-
-OwnerOf = Callable[[bytes], "str | None"]
-"""Whose line this is by its own prefix ("DP1 TP0", "launcher"); None for a line without one: a continuation."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +31,7 @@ class Line:
     text: str  # safe to show, cut to a length
     rank: str | None  # whose it is; of a continuation line the rank of the line that it continues
     cut: bool  # the text is not all of the line, and says so at its end
+    level: str = "info"  # error | warning | info | debug; of a continuation line that of its record
 
 
 @dataclass(frozen=True)
@@ -54,56 +48,6 @@ class Window:
     generation: int
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Which lines are wanted. ``rank`` None: all; ``matcher`` None: whatever they say."""
-
-    owner_of: OwnerOf
-    rank: str | None = None
-    matcher: Matcher | None = None
-
-    @property
-    def takes_all(self) -> bool:
-        return self.rank is None and self.matcher is None
-
-    def select(self, content: Content, block: Block) -> list[tuple[RawLine, str | None]]:
-        """The wanted lines of a block with their owners, in file order."""
-        if self.matcher is not None and not self.matcher.possible(block.data):
-            return []
-        owned = list(self.owned(content, block.lines()))
-        if self.rank is not None:
-            owned = [(line, owner) for line, owner in owned if owner == self.rank]
-        if self.matcher is not None:
-            found = self.matcher.matching([plain(line.searched) for line, _ in owned])
-            owned = list(itertools.compress(owned, found))
-        return owned
-
-    def owned(self, content: Content, lines: list[RawLine]) -> Iterator[tuple[RawLine, str | None]]:
-        """Lines that follow each other, with their owners."""
-        owner: str | None = None
-        for position, line in enumerate(lines):
-            own = self._owner(line)
-            if own is not None:
-                owner = own
-            elif position == 0:
-                owner = self._owner_before(content, line.start)
-            yield line, owner
-
-    def _owner(self, line: RawLine) -> str | None:
-        if b"\r" not in line.head and not line.tail:
-            return self.owner_of(line.head)
-        shown, _ = line.shown
-        return self.owner_of(shown) or self.owner_of(line.head)
-
-    def _owner_before(self, content: Content, offset: int) -> str | None:
-        for block in itertools.islice(backward(content, offset), OWNER_BLOCKS):
-            for line in reversed(block.lines()):
-                owner = self._owner(line)
-                if owner is not None:
-                    return owner
-        return None
-
-
 def window(
     content: Content,
     index: LineIndex | None,
@@ -112,10 +56,12 @@ def window(
     after: int,
     wanted: Filter,
     patience: float = PATIENCE_S,
+    raw: bool = False,
 ) -> Window:
     """``before`` lines that end at or before ``at``, and ``after`` lines from the one that holds ``at`` on.
 
-    ``at`` is an offset in bytes, anywhere in a line, or ``"end"``.
+    ``at`` is an offset in bytes, anywhere in a line, or ``"end"``. ``raw`` gives lines as they lie in the file: with
+    all refreshes of a progress bar, colours and carriage returns as visible text.
     """
     size = content.size()
     if isinstance(at, str):
@@ -128,7 +74,7 @@ def window(
     later, end = _later(content, anchor, size, after, wanted, deadline)
     at_start, at_end = start <= content.floor, end >= size
     return Window(
-        lines=tuple(_finish(earlier + later, index)),
+        lines=tuple(_finish(content, earlier + later, index, raw=raw)),
         start=start,
         end=end,
         at_start=at_start,
@@ -139,11 +85,9 @@ def window(
     )
 
 
-def _earlier(
-    content: Content, anchor: int, count: int, wanted: Filter, deadline: float
-) -> tuple[list[tuple[RawLine, str | None]], int]:
+def _earlier(content: Content, anchor: int, count: int, wanted: Filter, deadline: float) -> tuple[list[Owned], int]:
     """Up to ``count`` wanted lines before ``anchor``, and where the search for them came to."""
-    parts: list[list[tuple[RawLine, str | None]]] = []
+    parts: list[list[Owned]] = []
     start, missing = anchor, count
     for block in backward(content, anchor) if count else ():
         if wanted.takes_all:
@@ -163,9 +107,9 @@ def _earlier(
 
 def _later(
     content: Content, anchor: int, size: int, count: int, wanted: Filter, deadline: float
-) -> tuple[list[tuple[RawLine, str | None]], int]:
+) -> tuple[list[Owned], int]:
     """Up to ``count`` wanted lines from ``anchor`` on, and where the search for them came to."""
-    lines: list[tuple[RawLine, str | None]] = []
+    lines: list[Owned] = []
     end = anchor
     for block in forward(content, anchor, size) if count else ():
         missing = count - len(lines)
@@ -183,14 +127,17 @@ def _later(
     return lines, end
 
 
-def _finish(lines: list[tuple[RawLine, str | None]], index: LineIndex | None) -> Iterator[Line]:
+def _finish(content: Content, lines: list[Owned], index: LineIndex | None, *, raw: bool) -> Iterator[Line]:
     number: int | None = None
     previous: RawLine | None = None
-    for line, owner in lines:
+    for (line, owner), level in zip(lines, levels(content, [line for line, _ in lines]), strict=True):
         if previous is not None and number is not None and previous.end == line.start:
             number += previous.ended
         else:
             number = index.line_at(line.start) if index is not None else None
         previous = line
-        text, cut = text_of(*line.shown, limit=LIMIT)
-        yield Line(line.start, None if number is None else number + 1, redact_text(text), owner, cut)
+        if raw:
+            text, cut = raw_text_of(line.head, line.length - len(line.head), limit=LIMIT)
+        else:
+            text, cut = text_of(*line.shown, limit=LIMIT)
+        yield Line(line.start, None if number is None else number + 1, redact_text(text), owner, cut, level)

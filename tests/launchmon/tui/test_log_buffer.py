@@ -15,7 +15,7 @@ def log_of(count: int, text: str = "line {}") -> FakeLog:
 
 def viewport(log: FakeLog, height: int = 5, width: int = 40) -> Viewport:
     port = Viewport()
-    port.buffer.replace(log.window(0, 0, 10_000, None))
+    port.buffer.replace(log.window(0, 0, 10_000))
     port.resize(width, height)
     return port
 
@@ -93,11 +93,11 @@ def test_growing_the_screen_fills_it_from_above() -> None:
 def test_windows_join_into_the_whole_log(chunk: int) -> None:
     log = log_of(50)
     buffer = LogBuffer()
-    buffer.replace(log.window(log.lines[25].offset, 0, 1, None))
+    buffer.replace(log.window(log.lines[25].offset, 0, 1))
     while not buffer.at_start:
-        buffer.prepend(log.window(buffer.start, chunk, 0, None))
+        buffer.prepend(log.window(buffer.start, chunk, 0))
     while not buffer.at_end:
-        buffer.append(log.window(buffer.end, 0, chunk, None))
+        buffer.append(log.window(buffer.end, 0, chunk))
     assert [line.text for line in buffer.lines] == [f"line {number}" for number in range(50)]
     assert (buffer.start, buffer.end) == (0, log.size)
 
@@ -112,11 +112,11 @@ def test_a_line_that_was_still_being_written_is_replaced() -> None:
 def test_memory_is_bounded_at_either_end() -> None:
     log = log_of(3 * KEEP)
     buffer = LogBuffer()
-    buffer.replace(log.window("end", KEEP, 0, None))
-    buffer.prepend(log.window(buffer.start, KEEP, 0, None))
+    buffer.replace(log.window("end", KEEP, 0))
+    buffer.prepend(log.window(buffer.start, KEEP, 0))
     assert len(buffer.lines) == KEEP
     assert not buffer.at_end
-    assert buffer.append(log.window(buffer.end, 0, 10, None)) == 10
+    assert buffer.append(log.window(buffer.end, 0, 10)) == 10
     assert len(buffer.lines) == KEEP
     assert buffer.start == buffer.lines[0].offset
 
@@ -125,5 +125,5 @@ def test_the_line_of_an_offset() -> None:
     log = log_of(3)
     buffer = LogBuffer()
     assert buffer.index_of(5) == 0
-    buffer.replace(log.window(0, 0, 3, None))
+    buffer.replace(log.window(0, 0, 3))
     assert [buffer.index_of(offset) for offset in (0, 6, 7, 13, 14, 99)] == [0, 0, 1, 1, 2, 2]

@@ -94,16 +94,16 @@ async def test_search_finds_its_way_round_the_file() -> None:
         await rig.press("n")
         assert "from the other end" in title(rig)
         await rig.press("escape")
-        assert rig.log.reader.pattern == ""
+        assert rig.log.reader.search.pattern == ""
 
 
 async def test_search_goes_forwards_and_backwards() -> None:
     async with running(long_log()) as rig:
         await rig.press("home", "slash", *"77", "enter")
-        places = [rig.log.reader.current]
+        places = [rig.log.reader.pointer.current]
         for key in ("n", "n", "N", "N"):
             await rig.press(key)
-            places.append(rig.log.reader.current)
+            places.append(rig.log.reader.pointer.current)
         assert places[0] == places[4]
         assert places[1] == places[3]
         assert len(set(places)) == 3

@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from launchmon_agent.errors import Refused
+from launchmon_agent.log import filter as filter_module
 from launchmon_agent.log import lines as lines_module
 from launchmon_agent.log import match as match_module
 from launchmon_agent.log import window as window_module
 from launchmon_agent.log.content import Content
+from launchmon_agent.log.filter import Filter
 from launchmon_agent.log.index import LineIndex
 from launchmon_agent.log.match import matcher
 from launchmon_agent.log.owner import owner_of
 from launchmon_agent.log.search import Found, search
-from launchmon_agent.log.window import Filter, Window, window
+from launchmon_agent.log.window import Window, window
 
 LONG = 60.0
 """Patience that no test uses up."""
@@ -170,7 +172,7 @@ def test_filters_agree_with_a_plain_loop(seed: int, tmp_path: Path, monkeypatch:
         if owner == "TP2" and "3" in text:
             expected.append(text)
     content = opened(tmp_path / "log", "\n".join(lines).encode())
-    monkeypatch.setattr(window_module, "OWNER_BLOCKS", 1000)
+    monkeypatch.setattr(filter_module, "OWNER_BLOCKS", 1000)
     wanted = Filter(plain, "TP2", matcher(r"3", regex=False))
     down: list[str] = []
     at, at_end = 0, False

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.message import Message
-from textual.widgets import Input
+from textual.containers import Vertical
+from textual.worker import Worker
 
 from launchmon.tui import format as fmt
+from launchmon.tui.log_places import failures, next_of, phase_begins, target, tracebacks
 from launchmon.tui.log_reader import LogReader
-from launchmon.tui.panels.log_rows import GUTTER, log_row, matcher
+from launchmon.tui.panels.log_prompt import LogPrompt
+from launchmon.tui.panels.log_rows import GUTTER, Marks, log_row, matcher
+from launchmon.tui.panels.log_title import title_row
 from launchmon.tui.protocol import SessionLike, View
-from launchmon.tui.widgets.lines import Lines, Row, joined, overlaid, pointed
-from launchmon.tui.widgets.panel import dated
-from launchmon_agent.events import LAUNCHER
+from launchmon.tui.widgets.lines import Lines, Row
+from launchmon_agent.events import LAUNCHER, LogError
+from launchmon_agent.log.only import Only
 
 PAN = 16
 """Characters that ← and → move."""
+
+SHOWN_LEVELS = (None, "warning", "error")
+"""What the level filter goes through."""
 
 
 class LogView(Lines, can_focus=True):
@@ -28,36 +34,15 @@ class LogView(Lines, can_focus=True):
 
     HELP: ClassVar[str] = (
         "The server's log, as long as it is: up, down, pages, Home and End go over the whole file, which stays on the "
-        "target. At the end it follows what is written. ✗ marks errors (e and E go from one to the next), ▶ the place "
-        "a search or a jump arrived at. f or a digit shows one rank only; lines without a rank belong to the launcher."
+        "target. At the end it follows what is written. ✗ marks errors and ! warnings, │ the lines that belong to one, "
+        "◆ bookmarks, ▶ the line that is pointed at: by a search, a jump, a click, or Shift with an arrow. A search "
+        "says which of how many lines it is at, and goes on counting meanwhile. What is filtered (rank, level, text) "
+        "holds for searches too; Esc takes filters away one by one. SGLang prints no levels: they come from the "
+        "wording. Folded, a line that several ranks wrote is shown once, with their number."
     )
     DEFAULT_CSS = """
     LogView { height: 1fr; }
     """
-
-
-class SearchInput(Input):
-    """The search prompt. Enter searches, Esc closes, ^R switches between text and regular expression."""
-
-    BINDINGS: ClassVar = [("escape", "close", "close"), ("ctrl+r", "kind", "text or regular expression")]
-
-    class Closed(Message):
-        pass
-
-    class Kind(Message):
-        """The prompt now takes the other kind of pattern."""
-
-    def __init__(self) -> None:
-        super().__init__(id="search", compact=True)
-        self.cursor_blink = False
-        self.regex = False
-
-    def action_close(self) -> None:
-        self.post_message(self.Closed())
-
-    def action_kind(self) -> None:
-        self.regex = not self.regex
-        self.post_message(self.Kind())
 
 
 class LogPanel(Vertical):
@@ -67,10 +52,6 @@ class LogPanel(Vertical):
     LogPanel { height: 1fr; min-height: 3; }
     LogPanel #log-title { height: 1; }
     LogPanel:focus-within #log-title > .tone--title { color: $text-accent; }
-    LogPanel #search-bar { display: none; height: 1; background: $panel; }
-    LogPanel #search-kind { width: auto; background: $panel; }
-    LogPanel #search { width: 1fr; background: $panel; }
-    LogPanel.-searching #search-bar { display: block; }
     """
 
     def __init__(self, session: SessionLike) -> None:
@@ -78,17 +59,15 @@ class LogPanel(Vertical):
         self.reader = LogReader(session, self._paint)
         self._title = Lines(id="log-title")
         self.lines = LogView(id="log-lines")
-        self._kind = Lines(id="search-kind")
-        self._search = SearchInput()
+        self._prompt = LogPrompt()
         self._view: View | None = None
         self._seen: tuple[int, int] | None = None
+        self._counting: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield self.lines
-        with Horizontal(id="search-bar"):
-            yield self._kind
-            yield self._search
+        yield self._prompt
 
     # ---------------------------------------------------------------------------------------------------------- drawing
 
@@ -100,42 +79,29 @@ class LogPanel(Vertical):
         if grown is not None and grown != self._seen and self.lines.size.width:
             self._seen = grown
             self._do(self.reader.grown, asked=False)
+            if self._counting is None or self._counting.is_finished:
+                self._count()
         self._paint()
 
     def _paint(self) -> None:
         if self._view is None or not self.lines.size.width:
             return
         width, height = self.lines.size
-        self._title.show([self._title_row(self._view, width)])
-        port = self.reader.viewport
-        rows = port.rows()
+        self._title.show([title_row(self.reader, self._view, width, self.lines.has_focus)])
+        rows = self.reader.viewport.rows()
         if not rows:
             self.lines.show([*([()] * (height - 1)), self._nothing(self._view)][-height:])
             return
-        severities = {error.offset: error.severity for error in self._view.model.errors}
-        hits = matcher(self.reader.pattern) if self.reader.pattern and not self.reader.regex else None
-        drawn: list[Row] = [log_row(row, width, severities, self.reader.current, hits) for row in rows]
+        search = self.reader.search
+        marks = Marks(
+            {error.offset: error.severity for error in self._view.model.errors},
+            self.reader.pointer.current,
+            frozenset(self.reader.pointer.bookmarks),
+            matcher(search.pattern) if search.pattern and not search.regex else None,
+        )
+        drawn: list[Row] = [log_row(row, width, marks) for row in rows]
         drawn += [()] * (height - len(drawn))
         self.lines.show(drawn)
-
-    def _title_row(self, view: View, width: int) -> Row:
-        reader, log = self.reader, view.model.log
-        parts: list[Row] = [
-            (("follow", "good"),) if reader.viewport.follow else (("held", "warn"),),
-            ((f"only {reader.rank}", "warn"),) if reader.rank else (("all ranks", "plain"),),
-        ]
-        if log is not None:
-            parts.append(((_lines(log.lines, log.indexed, log.size), "plain"),))
-            if log.grown_at is not None:
-                parts.append(((f"last {fmt.duration(view.now - log.grown_at)} ago", "plain"),))
-        if view.model.errors:
-            parts.append(((f"✗ {fmt.plural(len(view.model.errors), 'error')}", "bad"),))
-        if reader.message:
-            parts.insert(0, ((reader.message, "warn"),))
-        row: Row = ((" ", "plain"), ("LOG", "title"), ("  ", "plain"), *joined(parts))
-        if not reader.viewport.follow:
-            row = overlaid(row, ((f"{reader.position()} ", "muted"),), width)
-        return pointed(dated(row, view, width), self.lines.has_focus)
 
     def _nothing(self, view: View) -> Row:
         run, log = view.model.run, view.model.log
@@ -143,8 +109,13 @@ class LogPanel(Vertical):
             return ((f"  ! {fmt.one_line(log.error)}", "warn"),)
         if run is not None and run.log_source == "none":
             return (("  ! no log found for this run: attach with --log PATH or --log-command CMD", "warn"),)
-        if self.reader.rank:
-            return ((f"  nothing from {self.reader.rank} (f shows the next rank, Esc all)", "muted"),)
+        only = self.reader.only
+        if not self.reader.viewport.buffer.at_start and not only.all:
+            return (("  looking for lines that pass the filter…", "muted"),)
+        if only.level is not None or only.only is not None:
+            return (("  no line passes the filter (Esc takes it away)", "muted"),)
+        if only.rank:
+            return ((f"  nothing from {only.rank} (f shows the next rank, Esc all)", "muted"),)
         return (("  nothing written yet", "muted"),)
 
     def begin_anew(self) -> None:
@@ -177,13 +148,19 @@ class LogPanel(Vertical):
         self.reader.viewport.set_wrap(not self.reader.viewport.wrap)
         self._paint()
 
+    def toggle_raw(self) -> None:
+        self._do(lambda: self.reader.show_raw(not self.reader.raw))
+
+    def toggle_fold(self) -> None:
+        self._do(lambda: self.reader.set_fold(not self.reader.viewport.fold))
+
     def show_rank(self, rank: str | None) -> None:
         """Filter by this rank, or show all."""
-        self._do(lambda: self.reader.show_rank(rank))
+        self._show_only(replace(self.reader.only, rank=rank))
 
     def next_rank(self) -> None:
         ranks = [*self._ranks(), LAUNCHER]
-        here = self.reader.rank
+        here = self.reader.only.rank
         place = ranks.index(here) + 1 if here in ranks else 0
         self.show_rank(ranks[place] if place < len(ranks) else None)
 
@@ -192,41 +169,107 @@ class LogPanel(Vertical):
         if place >= len(ranks):
             self.reader.say(f"there is no rank {place}")
             return
-        self.show_rank(None if self.reader.rank == ranks[place] else ranks[place])
+        self.show_rank(None if self.reader.only.rank == ranks[place] else ranks[place])
+
+    def next_level(self) -> None:
+        """All lines, warnings and errors, errors, all again."""
+        place = SHOWN_LEVELS.index(self.reader.only.level) + 1
+        self._show_only(replace(self.reader.only, level=SHOWN_LEVELS[place % len(SHOWN_LEVELS)]))
 
     def next_error(self, forward: bool) -> None:
-        offsets = [] if self._view is None else [error.offset for error in self._view.model.errors]
-        self._do(lambda: self.reader.next_of(sorted(set(offsets)), forward, "error"))
+        self._go_to_next([error.offset for error in self._errors()], forward, "error")
+
+    def first_error(self) -> None:
+        found = failures(self._errors())
+        if found:
+            self._do(lambda: self.reader.arrive(found[0], f"the first of {fmt.plural(len(found), 'error')}"))
+        else:
+            self.reader.say("no error in the log")
+
+    def next_traceback(self) -> None:
+        self._go_to_next(tracebacks(self._errors()), True, "traceback")
+
+    def next_phase(self, forward: bool) -> None:
+        begins = self._phases()
+        found = next_of(begins.values(), self.reader.pointer.here, forward)
+        if found is None:
+            self.reader.say("no phase has begun in this log")
+            return
+        name = next(name for name, offset in begins.items() if offset == found.offset)
+        self._do(lambda: self.reader.arrive(found.offset, f"{name} · phase {found.place} of {found.of} in the log"))
+
+    def point(self, rows: int) -> None:
+        """Move the pointer."""
+        self.reader.point(rows)
+        self._do(self.reader.settle)
+
+    def toggle_bookmark(self) -> None:
+        marked = self.reader.pointer.toggle_bookmark()
+        if marked is not None:
+            self.reader.say("bookmarked" if marked else "bookmark taken away")
+
+    def next_bookmark(self, forward: bool) -> None:
+        self._go_to_next(self.reader.pointer.bookmarks, forward, "bookmark")
 
     def find_next(self, forward: bool) -> None:
-        if not self.reader.pattern:
+        if not self.reader.search.pattern:
             self.reader.say("nothing searched yet: / searches")
             return
-        self._do(lambda: self.reader.find(forward))
+        self._do(lambda: self._find(forward))
 
-    def ask(self) -> None:
-        """Open the search prompt."""
-        self.add_class("-searching")
-        self._say_kind()
-        self._search.focus()
+    def ask(self, what: str = "search") -> None:
+        """Open the prompt for a search, a filter or a place."""
+        self._prompt.ask(what)
 
     def leave(self) -> bool:
-        """Close what is open, one thing at a time: prompt, search, filter. False when there was nothing."""
-        if self.has_class("-searching"):
+        """Close what is open, one thing at a time: prompt, search, filters. False when there was nothing."""
+        only = self.reader.only
+        if self._prompt.open:
             self._close()
-        elif self.reader.pattern:
+        elif self.reader.search.pattern:
             self.reader.forget_search()
-        elif self.reader.rank is not None:
+        elif only.only is not None:
+            self._show_only(replace(only, only=None, only_regex=False))
+        elif only.level is not None:
+            self._show_only(replace(only, level=None))
+        elif only.rank is not None:
             self.show_rank(None)
         else:
             return False
         return True
 
+    def _show_only(self, only: Only) -> None:
+        self._do(lambda: self.reader.show_only(only))
+        self._count()
+
+    def _go_to_next(self, offsets: Iterable[int], forward: bool, what: str) -> None:
+        self._do(lambda: self.reader.next_of(offsets, forward, what))
+
+    async def _find(self, forward: bool) -> None:
+        await self.reader.find(forward)
+        self._count()
+
+    def _count(self) -> None:
+        """Count on in the background; a count for another search, or from before, ends here."""
+        if self.reader.search.pattern:
+            self._counting = self.run_worker(
+                self.reader.search.count(self.reader.pointer.current),
+                group="count",
+                exclusive=True,
+                exit_on_error=False,
+            )
+
+    def _errors(self) -> Sequence[LogError]:
+        return () if self._view is None else self._view.model.errors
+
+    def _phases(self) -> dict[str, int]:
+        return {} if self._view is None else phase_begins(self._view.model.all_marks)
+
     def _ranks(self) -> list[str]:
         return [] if self._view is None else [row.rank for row in self._view.model.rank_rows() if row.rank]
 
     def _close(self) -> None:
-        self.remove_class("-searching")
+        self._prompt.close()
         self.lines.focus()
 
     def _do(self, work: Callable[[], Awaitable[None]], asked: bool = True) -> None:
@@ -235,21 +278,23 @@ class LogPanel(Vertical):
 
     # ----------------------------------------------------------------------------------------------------------- events
 
-    def on_search_input_closed(self) -> None:
-        self._close()
-
-    def on_search_input_kind(self) -> None:
-        self._say_kind()
-
-    def _say_kind(self) -> None:
-        self._kind.show([((" regex/" if self._search.regex else " /", "key"),)])
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_log_prompt_answered(self, event: LogPrompt.Answered) -> None:
         event.stop()
         self._close()
-        if event.value:
-            self.reader.search_for(event.value, self._search.regex)
-            self._do(lambda: self.reader.find(True))
+        text = event.text
+        if event.what == "only" and text is not None:
+            self._show_only(replace(self.reader.only, only=text or None, only_regex=event.regex and bool(text)))
+        elif event.what == "go" and text:
+            self._do(lambda: self.reader.go(target(text, self._phases(), self._errors())))
+        elif event.what in ("search", "search-back") and text:
+            self.reader.search_for(text, event.regex)
+            self._count()
+            self._do(lambda: self._find(event.what == "search"))
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self.lines:
+            self.reader.pointer.point_at(event.y)
+            self._paint()
 
     def on_descendant_focus(self, _: events.DescendantFocus) -> None:
         self._paint()
@@ -275,11 +320,3 @@ class LogPanel(Vertical):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.scroll_rows(-3)
-
-
-def _lines(count: int | None, indexed: int, size: int) -> str:
-    if count is None:
-        return fmt.size(size)
-    if indexed < size:
-        return f"indexing {fmt.percent(100 * indexed / size)}"
-    return fmt.plural(count, "line") if count == 1 else f"{fmt.thousands(count)} lines"

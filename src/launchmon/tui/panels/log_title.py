@@ -1,0 +1,49 @@
+"""The title of the log panel: what is shown of the log, and how. Pure."""
+
+from __future__ import annotations
+
+from launchmon.tui import format as fmt
+from launchmon.tui.log_reader import LogReader
+from launchmon.tui.protocol import View
+from launchmon.tui.widgets.lines import Row, joined, overlaid, pointed
+from launchmon.tui.widgets.panel import dated
+
+LEVEL_NAMES = {"warning": "warnings and errors", "error": "errors only"}
+"""Level that is filtered by → what remains."""
+
+
+def title_row(reader: LogReader, view: View, width: int, focused: bool) -> Row:
+    """One row of ``width`` cells. What a person just asked for comes first, then filters, then facts."""
+    log, port, only = view.model.log, reader.viewport, reader.only
+    parts: list[Row] = [((reader.message, "warn"),)] if reader.message else []
+    if reader.search.told:
+        parts.append(((reader.search.told, "key"),))
+    parts.append((("follow", "good"),) if port.follow else (("held", "warn"),))
+    parts.append(((f"only {only.rank}", "warn"),) if only.rank else (("all ranks", "plain"),))
+    if only.level is not None:
+        parts.append(((LEVEL_NAMES[only.level], "warn"),))
+    if only.only is not None:
+        parts.append(((f"&{only.only}", "warn"),))
+    ways = [name for name, on in (("folded", port.fold), ("wrapped", port.wrap), ("raw", reader.raw)) if on]
+    if ways:
+        parts.append(((" ".join(ways), "plain"),))
+    if log is not None:
+        parts.append(((_lines(log.lines, log.indexed, log.size), "plain"),))
+        if log.grown_at is not None:
+            parts.append(((f"last {fmt.duration(view.now - log.grown_at)} ago", "plain"),))
+    if view.model.errors:
+        parts.append(((f"✗ {fmt.plural(len(view.model.errors), 'error')}", "bad"),))
+    if reader.pointer.bookmarks:
+        parts.append(((f"◆ {len(reader.pointer.bookmarks)}", "data"),))
+    row: Row = ((" ", "plain"), ("LOG", "title"), ("  ", "plain"), *joined(parts))
+    if not port.follow:
+        row = overlaid(row, ((f"{reader.position()} ", "muted"),), width)
+    return pointed(dated(row, view, width), focused)
+
+
+def _lines(count: int | None, indexed: int, size: int) -> str:
+    if count is None:
+        return fmt.size(size)
+    if indexed < size:
+        return f"indexing {fmt.percent(100 * indexed / size)}"
+    return fmt.plural(count, "line") if count == 1 else f"{fmt.thousands(count)} lines"
