@@ -125,7 +125,6 @@ class Sshd:
 
     def change_key(self) -> None:
         """Another host key, as after a reinstallation. Counts from the next :meth:`start`."""
-        self._key.unlink()
         make_key(self._key)
 
     def start(self) -> None:
@@ -193,8 +192,9 @@ class Sshd:
 
 
 def make_key(path: Path, passphrase: str = "", kind: str = "ed25519") -> Path:
-    """A key pair at ``path`` and ``path.pub``."""
-    path.with_suffix(".pub").unlink(missing_ok=True)
+    """A key pair at ``path`` and ``path.pub``, in place of what was there."""
+    for old in (path, path.with_suffix(".pub")):
+        old.unlink(missing_ok=True)
     subprocess.run(
         ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", str(path)],
         check=True,
