@@ -1,4 +1,4 @@
-"""docs/clocks.md and docs/remedies.md say what the judge's tables say."""
+"""The pages of docs/ that are made from tables say what those say."""
 
 from __future__ import annotations
 

@@ -271,6 +271,18 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 
+SCOPES = {
+    "app": "Everywhere",
+    "run": "The run",
+    "panel": "A panel, or a list, that has the focus",
+    "stacks": "The stacks",
+    "verdict": "The verdict",
+    "relaunch": "The relaunch",
+    "ledger": "The attempts",
+    "home": "The list of runs",
+}
+"""Every scope, with its name for people, in the order in which they are listed."""
+
 TOGETHER = (("run", "panel"), ("stacks", "panel"), ("verdict", "panel"), ("relaunch",), ("ledger",), ("home",))
 """The scopes of each screen: keys of one row, and those of app, work at the same time and differ."""
 

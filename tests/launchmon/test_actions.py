@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from launchmon.actions import ACTIONS, TOGETHER, Action, by_id, in_scope, key_name
+from launchmon.actions import ACTIONS, SCOPES, TOGETHER, Action, by_id, in_scope, key_name
 
 AT_ONCE = [("app", *scopes) for scopes in TOGETHER]
 
@@ -14,9 +14,13 @@ def test_each_action_is_complete(action: Action) -> None:
     assert action.keys
     assert action.label
     assert action.help.endswith(".")
-    assert action.scope in {scope for scopes in AT_ONCE for scope in scopes}
+    assert action.scope in SCOPES
     assert action.confirm >= action.changes, "what changes something on the target asks first"
     assert by_id(action.id) is action
+
+
+def test_every_scope_is_one_of_a_screen() -> None:
+    assert {scope for scopes in AT_ONCE for scope in scopes} == set(SCOPES)
 
 
 @pytest.mark.parametrize("scopes", AT_ONCE)

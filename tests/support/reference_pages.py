@@ -1,4 +1,4 @@
-"""The pages docs/clocks.md and docs/remedies.md, made from the tables that the judge reads.
+"""The pages of docs/ that are made from tables: clocks, remedies, keys and the configuration.
 
     python -m tests.support.reference_pages      writes them anew, after a change to a table
 
@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from launchmon.actions import SCOPES, in_scope
+from launchmon.cli.config import toml_value
+from launchmon.config import SETTINGS, Setting
 from launchmon_agent.judge import clocks, remedies
 from launchmon_agent.judge.clocks import ClockRow
 from launchmon_agent.judge.remedies import RemedyRow
@@ -34,6 +37,51 @@ REMEDIES = """\
 Each suggestion is known from public reports: it cured that failure for others, or tells what it is. For a verdict those
 that fit are offered, six at most, the smaller "order" first. A flag that is set already, or that the installed SGLang
 does not have, is never suggested.
+"""
+
+KEYS = """\
+# Keys
+
+Every action, and the keys that it has unless you give it others: by its id, in the table `[keys]` of
+[the configuration](configuration.md). Every action is also found by its name with `^P`, and those in the bottom line
+can be clicked. An action that **asks** says first what it will do; with `--read-only` it is refused.
+
+```toml
+[keys]
+kill = "K"                  # instead of k
+detach = ["q", "f10"]       # several keys
+search = "^F"               # ctrl+f
+```
+
+Two actions that work on the same screen cannot have the same key: launchmon says so, and keeps the usual one.
+"""
+
+CONFIGURATION = """\
+# Configuration
+
+launchmon needs no configuration. A file in `$XDG_CONFIG_HOME/launchmon/config.toml` (usually
+`~/.config/launchmon/config.toml`) changes what it does by itself:
+
+    launchmon config --template > ~/.config/launchmon/config.toml      every setting, commented out
+    launchmon config                                                   what is in force, and where it comes from
+
+An option wins over the environment, the environment over the file, and the file over the default. `launchmon -c
+NAME=VALUE VERB …` sets anything for once. In the environment a list is words with commas or spaces between them.
+
+A mistake in the file is said with its line, and costs only the value that is wrong: the default is used in its place.
+`launchmon config` ends with 1 then.
+
+Keys have [a page of their own](keys.md). Own themes are files in `themes/` beside the configuration, read again
+whenever they are saved. One color is enough; what is not named is derived from the others, so that it can be read:
+
+```toml
+# ~/.config/launchmon/themes/mine.toml, chosen by theme = "mine"
+dark = true
+
+[colors]
+background = "#1a1b26"
+primary = "#7aa2f7"
+```
 """
 
 _CONDITIONS = {
@@ -141,7 +189,42 @@ def _section(title: str, facts: list[tuple[str, str]]) -> str:
     return f"\n{title}\n\n{''.join(lines)}"
 
 
-PAGES: dict[str, Callable[[], str]] = {"clocks.md": clocks_page, "remedies.md": remedies_page}
+def keys_page() -> str:
+    return "".join((MADE.format(table="src/launchmon/actions.py"), KEYS, *map(_keys, SCOPES)))
+
+
+def _keys(scope: str) -> str:
+    rows = [
+        f"| {_code(action.shown_keys)} | {action.label} | {action.help}{' **Asks.**' if action.confirm else ''} "
+        f"| `{action.id}` |\n"
+        for action in in_scope(scope)
+    ]
+    return f"\n## {SCOPES[scope]}\n\n| key | name | what it does | id |\n|---|---|---|---|\n{''.join(rows)}"
+
+
+def _code(keys: str) -> str:
+    """Each key by itself, as code; a vertical bar would end the cell."""
+    return " ".join(f"`{key}`" for key in keys.replace("|", "\\|").split(" "))
+
+
+def configuration_page() -> str:
+    rows = [_configurable(setting) for setting in SETTINGS]
+    return "".join((MADE.format(table="src/launchmon/config.py"), CONFIGURATION, *rows))
+
+
+def _configurable(setting: Setting) -> str:
+    facts = [("value", setting.kind), ("default", f"`{toml_value(setting.default)}`")]
+    facts += [("environment", f"`{setting.variable}`"), ("option", f"`{setting.row.flag}`" if setting.row.flag else "")]
+    lines = [f"- {name}: {text}\n" for name, text in facts if text]
+    return f"\n## `{setting.name}`\n\n{setting.row.help}\n\n{''.join(lines)}"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "clocks.md": clocks_page,
+    "remedies.md": remedies_page,
+    "keys.md": keys_page,
+    "configuration.md": configuration_page,
+}
 
 
 if __name__ == "__main__":

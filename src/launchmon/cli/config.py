@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from launchmon import config
+from launchmon.actions import SCOPES, in_scope
 from launchmon.cli.showing import effective
 from launchmon.config import Effective
+from launchmon.keymap import rebound
 
 EXIT_PROBLEMS = 1
 
@@ -18,8 +20,9 @@ EXIT_PROBLEMS = 1
 @click.command("config")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, problems included.")
 @click.option("--path", "only_path", is_flag=True, help="Print only where the file is looked for.")
+@click.option("--keys", "only_keys", is_flag=True, help="Print every action instead, with its id and its keys.")
 @click.option("--template", is_flag=True, help="Print a file with every setting, its help and its default.")
-def command(as_json: bool, only_path: bool, template: bool) -> None:
+def command(as_json: bool, only_path: bool, only_keys: bool, template: bool) -> None:
     """Print every setting, its value, and whether that is the default or comes from the file, the environment or an
     option. Ends with 1 when something in them is wrong; each mistake is said on stderr.
 
@@ -33,6 +36,9 @@ def command(as_json: bool, only_path: bool, template: bool) -> None:
         click.echo(template_text(), nl=False)
         return
     found = effective()
+    if only_keys:
+        click.echo(keys_text(found))
+        return
     click.echo(json.dumps(as_object(found), indent=2) if as_json else table_text(found))
     if found.problems:
         sys.exit(EXIT_PROBLEMS)
@@ -67,6 +73,16 @@ def table_text(found: Effective) -> str:
     names = max(len(name) for name, _, _ in rows)
     values = min(30, max(len(value) for _, value, _ in rows))
     return "\n".join(f"{name:<{names}}  {value:<{values}}  {origin}" for name, value, origin in rows)
+
+
+def keys_text(found: Effective) -> str:
+    """Every action by scope: keys, id, help."""
+    lines: list[str] = []
+    for scope, name in SCOPES.items():
+        lines += ["", name]
+        for action in rebound(in_scope(scope), found.config.keys):
+            lines.append(f"  {action.shown_keys:<14}  {action.id:<18}  {action.help}")
+    return "\n".join(lines[1:])
 
 
 def template_text() -> str:
