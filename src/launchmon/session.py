@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
+import os
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from launchmon.connect import Pipe
+from launchmon.connect.target import LOCAL
+from launchmon.kept import Kept
 from launchmon_agent import events, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Malformed, Run, Stacks
+from launchmon_agent.log.only import EVERYTHING, Only
+from launchmon_agent.log.search import Counted, Found
 from launchmon_agent.log.window import Line, Window
 from launchmon_agent.model import RunModel
 from launchmon_agent.wire import Hello, Reply, Request
-from launchmon_agent.log.only import EVERYTHING, Only
-from launchmon_agent.log.search import Counted, Found
 
 HELLO_S = 20.0
 
@@ -43,6 +48,7 @@ class Session:
 
     def __init__(self, pipe: Pipe, *, read_only: bool = False, clock: Callable[[], float] = time.time) -> None:
         self.model = RunModel()
+        self._kept = Kept()
         self.read_only = read_only
         self.hello: Hello | None = None
         self.link = Link("connecting", since=clock())
@@ -52,6 +58,7 @@ class Session:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._subscribers: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[Event], None]] = []
         self._hello_came: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read())
 
@@ -77,6 +84,19 @@ class Session:
         return self._pipe.target
 
     @property
+    def local_log(self) -> str | None:
+        """The log's path, where it is a file that can be read on this machine; None otherwise."""
+        run, log = self.model.run, self.model.log
+        if run is None or run.log is None or log is None or run.log_source not in ("file", "tee"):
+            return None
+        try:
+            # In a container of its own a server's path may name another file here.
+            same = self.target == LOCAL.label and os.path.getsize(run.log) >= log.size
+        except OSError:
+            return None
+        return run.log if same else None
+
+    @property
     def log_is_read(self) -> bool:
         """The log was read to its end: what it tells of the past is in the model. True where there is no log."""
         log = self.model.log
@@ -92,6 +112,10 @@ class Session:
         """Call back on the event loop whenever the model or the link changed. Returns how to stop."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
+
+    def listen(self, callback: Callable[[Event], None]) -> None:
+        """Call back with each event, after the model has taken it in. A model put in place of another has its own."""
+        self._listeners.append(callback)
 
     # -------------------------------------------------------------------------------------------------------- requests
 
@@ -240,6 +264,10 @@ class Session:
             elif isinstance(message, Event):
                 self._begin_anew(message)
                 self.model.fold(message)
+                if self.model.run is not None and not self.model.run.launched:
+                    self._kept.add(message, line)
+                for callback in tuple(self._listeners):
+                    callback(message)
                 self._changed()
         self._lost(await self._pipe.end())
 
@@ -247,7 +275,7 @@ class Session:
         """The first event of another run: the agent has relaunched the one that was followed."""
         known = self.model.run
         if isinstance(event, Run) and known is not None and event.id != known.id:
-            self.model = RunModel()
+            self.model, self._kept = RunModel(), Kept()
 
     def _settle(self, reply: Reply) -> None:
         future = self._waiting.get(reply.to)

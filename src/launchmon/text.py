@@ -27,15 +27,21 @@ def diagnosis_text(found: Mapping[str, Any]) -> str:
             lines += ["      SIMULATED: this is launchmon's demo, no GPU and no model is used"]
     lines += ["", *_phases(found["phases"])]
     if found["ranks"]:
-        lines += [
-            "",
-            *_table(("RANK", "PID", "S", "CPU", "GPU", "ANON", "FILE", "PHASE", "SILENT"), map(_rank, found["ranks"])),
-        ]
+        lines += ["", *rank_lines(found["ranks"])]
     if found["gpus"]:
-        lines += ["", *_table(("GPU", "NAME", "MEMORY", "UTIL", "POWER", "°C"), map(_gpu, found["gpus"]))]
+        lines += ["", *gpu_lines(found["gpus"])]
     elif found["target"]["gpu_error"]:
         lines += ["", f"GPU   none: {found['target']['gpu_error']}"]
     return "\n".join(lines)
+
+
+def rank_lines(ranks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of a diagnosis: one line a rank, below a heading."""
+    return _table(("RANK", "PID", "S", "CPU", "GPU", "ANON", "FILE", "PHASE", "SILENT"), map(_rank, ranks))
+
+
+def gpu_lines(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
+    return _table(("GPU", "NAME", "MEMORY", "UTIL", "POWER", "°C"), map(_gpu, gpus))
 
 
 def runs_text(found: Sequence[Mapping[str, Any]]) -> str:

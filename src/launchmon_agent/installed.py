@@ -21,8 +21,8 @@ _PACKAGES = re.compile(rb"(/\S+/(?:site|dist)-packages)/")
 
 def sglang_version(pid: int) -> str | None:
     """Of the server with this launcher; None where it cannot be seen."""
-    root = "" if _same_root(pid) else f"{proc.PROC}/{pid}/root"
-    for folder in _package_folders(pid, root):
+    root = "" if same_root(pid) else f"{proc.PROC}/{pid}/root"
+    for folder in package_folders(pid, root):
         version = _version_in(root + folder)
         if version is not None:
             return version
@@ -42,12 +42,14 @@ def interpreter(pid: int) -> str | None:
     return shutil.which(word, path=(proc.environ(pid) or {}).get("PATH", os.defpath))
 
 
-def _package_folders(pid: int, root: str) -> Iterator[str]:
-    """Where packages of this process may lie, most likely first; as the process itself names them."""
+def package_folders(pid: int, root: str) -> Iterator[str]:
+    """Where packages of this process may lie, most likely first, as it names them; ``root`` leads to its ``/``."""
     environ = proc.environ(pid) or {}
     yield from (path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path))
     prefixes = [
-        os.path.dirname(os.path.dirname(path)) for path in (interpreter(pid), _link(pid, "exe")) if path is not None
+        os.path.dirname(os.path.dirname(path))
+        for path in (interpreter(pid), _link(pid, "exe"))
+        if path is not None
     ]
     for prefix in dict.fromkeys((*prefixes[:1], environ.get("VIRTUAL_ENV", ""), *prefixes[1:], "/usr/local", "/usr")):
         if os.path.isabs(prefix):
@@ -65,7 +67,7 @@ def _version_in(folder: str) -> str | None:
     return found[0] if len(found) == 1 else None  # an upgrade that failed may leave two, which says nothing
 
 
-def _same_root(pid: int) -> bool:
+def same_root(pid: int) -> bool:
     """Whether the process sees the file system that we see: not so for one in a container."""
     theirs = proc.namespace(pid, "mnt")
     return theirs is None or theirs == proc.namespace("self", "mnt")

@@ -15,6 +15,9 @@ from launchmon_agent.sglang.secrets import redact_argv, redact_text, redact_valu
 
 E = TypeVar("E", bound=Event)
 
+_LONGEST_FIELD = 20
+"""Characters of the longest name of an event's field. All secrets with a shape of their own are longer."""
+
 
 class Rules(Protocol):
     """What becomes of the texts of an event. The same text may be returned, which costs least."""
@@ -54,10 +57,29 @@ SECRETS = Secrets()
 def redacted(event: E, rules: Rules = SECRETS) -> E:
     """The event with all its texts as the rules have them; the very same event where nothing changes."""
     if isinstance(event, Other):
-        original = _mapping(event.original, rules)
+        original = redacted_object(event.original, rules)
         return event if original is event.original else dataclasses.replace(event, original=original)
     changed: E = _fields(event, rules)
     return changed
+
+
+def redacted_object(body: dict[str, Any], rules: Rules = SECRETS) -> dict[str, Any]:
+    """The same for a parsed JSON object, of an event or anything else; the very same object where nothing changes."""
+    items = {_key(name, rules): _item(name, item, rules) for name, item in body.items()}
+    return body if items == body else items
+
+
+def _key(name: str, rules: Rules) -> str:
+    """Names of fields stay, whatever the rules would make of such a word."""
+    return name if len(name) <= _LONGEST_FIELD and name.isidentifier() else rules.text(name)
+
+
+def _item(name: str, value: Any, rules: Rules) -> Any:
+    if isinstance(value, str):
+        return rules.named(name, value)
+    if name == "argv" and isinstance(value, list):
+        return list(rules.words(tuple(map(str, value))))
+    return _any(value, rules)
 
 
 def _fields(value: Any, rules: Rules) -> Any:
@@ -89,15 +111,7 @@ def _any(value: Any, rules: Rules) -> Any:
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if isinstance(value, dict):
-        return _mapping(value, rules)
+        return redacted_object(value, rules)
     if dataclasses.is_dataclass(value):
         return _fields(value, rules)
     return value
-
-
-def _mapping(value: dict[str, Any], rules: Rules) -> dict[str, Any]:
-    items = {
-        rules.text(key): rules.named(key, item) if isinstance(item, str) else _any(item, rules)
-        for key, item in value.items()
-    }
-    return value if items == value else items

@@ -7,7 +7,7 @@ import sys
 import click
 
 from launchmon import __version__
-from launchmon.cli import attach, config, demo, diagnose, dump, kill, launch, relaunch, runs, wait
+from launchmon.cli import attach, config, demo, diagnose, dump, kill, launch, relaunch, replay, report, runs, wait
 from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, complain
 from launchmon.cli.showing import complain_of_configuration, setting_options
 from launchmon_agent.errors import Refused
@@ -52,6 +52,8 @@ for verb in (
     kill.command,
     relaunch.command,
     runs.command,
+    replay.command,
+    report.command,
     demo.command,
     config.command,
 ):

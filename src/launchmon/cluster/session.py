@@ -304,6 +304,9 @@ class ClusterSession:
     async def recording(self) -> list[bytes]:
         return await self._attached()[0][1].recording()
 
+    async def software(self) -> dict[str, str]:
+        return await self._attached()[0][1].software()
+
     async def ledger(self, run: str | None = None) -> dict[str, Any]:
         return await self._attached()[0][1].ledger(run)
 

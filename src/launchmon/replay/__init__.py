@@ -1,0 +1,1 @@
+"""A run looked at as it was at any moment of its recording."""

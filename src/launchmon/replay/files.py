@@ -1,0 +1,84 @@
+"""Recordings as files on this machine: of a run directory, alone, or in the archive of a report."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, cast
+
+from launchmon_agent.errors import Refused
+
+MOST = 1 << 30
+"""Bytes of events that are read: a compressed file may say anything."""
+
+_PART = re.compile(r"^events(?:-(?P<number>\d{4,}))?(?P<thin>\.thin)?\.jsonl(?P<gz>\.gz)?$")
+
+
+def run_directory(path: str) -> str | None:
+    """The directory of a run that this path is, or lies in; None for any other file."""
+    folder = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
+    inside = os.path.isdir(path) or _PART.match(os.path.basename(path)) is not None
+    return folder if inside and os.path.isfile(os.path.join(folder, "run.json")) else None
+
+
+def read_lines(path: str) -> list[bytes]:
+    """The lines of a recording. Raises :class:`Refused`."""
+    try:
+        return list(_limited(_lines(path)))
+    except FileNotFoundError:
+        raise Refused(f"there is no {path}", "", "launchmon runs    # lists the runs that have a recording") from None
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise Refused(f"{path} cannot be read", str(error)) from None
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    if os.path.isdir(path):
+        for part in _parts(path):
+            yield from _lines(part)
+    elif path.endswith((".tar.gz", ".tgz")):
+        yield from _of_archive(path)
+    elif path.endswith(".gz"):
+        with cast("IO[bytes]", gzip.open(path, "rb")) as file:
+            yield from file
+    else:
+        with open(path, "rb") as file:
+            yield from file
+
+
+def _of_archive(path: str) -> Iterator[bytes]:
+    """Of the report's archive. Nothing is unpacked into files."""
+    with tarfile.open(path, "r:gz") as archive:
+        for member in archive:
+            if member.isfile() and os.path.basename(member.name) == "events.jsonl":
+                file = archive.extractfile(member)
+                if file is not None:
+                    yield from file
+                    return
+    raise Refused(f"{path} holds no recording", "there is no events.jsonl in it")
+
+
+def _parts(folder: str) -> list[str]:
+    """Files of events in order of time, one for each number: thinned before compressed before plain."""
+    found: dict[tuple[bool, int], tuple[bool, bool, str]] = {}
+    for name in os.listdir(folder):
+        match = _PART.match(name)
+        if match:
+            key = (match["number"] is None, int(match["number"] or 0))  # the part without a number is the newest
+            rank = (match["thin"] is not None, match["gz"] is not None, os.path.join(folder, name))
+            found[key] = max(found.get(key, rank), rank)
+    if not found:
+        raise Refused(f"{folder} holds no recording", "there is no events.jsonl in it")
+    return [found[key][2] for key in sorted(found)]
+
+
+def _limited(lines: Iterator[bytes]) -> Iterator[bytes]:
+    total = 0
+    for line in lines:
+        total += len(line)
+        if total > MOST:
+            raise Refused("this recording is too large to be looked at", f"it holds more than {MOST >> 30} GiB")
+        yield line
