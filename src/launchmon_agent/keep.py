@@ -33,6 +33,7 @@ from launchmon_agent.runs.history import write_phases
 from launchmon_agent.runs.launch import Plan, prepare, start
 from launchmon_agent.runs.outlets import Outlets, append
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
+from launchmon_agent.runs.sampling import Sampling
 from launchmon_agent.runs.sockets import socket_directory, socket_path
 from launchmon_agent.runservice import RunService
 from launchmon_agent.sensors import proc
@@ -44,9 +45,10 @@ LINGER_S = 10.0
 ABANDONED_S = 3.0
 """How long nobody may look at a run that was launched for as long as somebody does (a demo), before it is ended."""
 
+SAMPLE_S = 0.9
 CALM_S = 60.0
 CALM_SAMPLE_S = 10.0
-"""Once a run has been ready for CALM_S, only one sample of each kind in CALM_SAMPLE_S is recorded."""
+"""One sample of each kind in SAMPLE_S is recorded; once a run has been ready for CALM_S, one in CALM_SAMPLE_S."""
 
 SAME_VERDICT_S = 60.0
 """A verdict that differs from the one before only in its durations is recorded once a minute."""
@@ -96,7 +98,7 @@ class Keeper:
         self._troubles: list[str] = []
         self._clients = 0
         self._left_at = time.monotonic()
-        self._recorded_at: dict[str, float] = {}
+        self._sampling = Sampling()
         self._recorded_verdict: Verdict | None = None
         self._known_offset = -1
         self._past: list[Exit] = []
@@ -259,7 +261,10 @@ class Keeper:
             write_phases(self.directory, self._watch.model, event.at)
         if isinstance(event, (Mark, LogError)) and event.offset <= self._known_offset:
             return
-        if event.kind in SAMPLES and not self._is_due(event):
+        every = self._sample_every(event.at)
+        for waited in self._sampling.due(event.at, every):
+            self._recording.append(_without_helpers(waited))
+        if event.kind in SAMPLES and not self._sampling.take(event, every):
             return
         if isinstance(event, Verdict) and not self._says_more(event):
             return
@@ -278,14 +283,9 @@ class Keeper:
         self._recorded_verdict = verdict
         return True
 
-    def _is_due(self, event: Event) -> bool:
+    def _sample_every(self, now: float) -> float:
         ready = self._watch.model.marks("ready")
-        calm = bool(ready) and event.at - ready[-1].at > CALM_S
-        every = CALM_SAMPLE_S if calm else 0.9
-        if event.at - self._recorded_at.get(event.kind, 0.0) < every:
-            return False
-        self._recorded_at[event.kind] = event.at
-        return True
+        return CALM_SAMPLE_S if ready and now - ready[-1].at > CALM_S else SAMPLE_S
 
 
 def _details(plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
