@@ -31,6 +31,7 @@ ARGV = (
 )
 FIRST_ARGV = ("python3", "-m", "sglang.launch_server", "--model-path", "/models/kimi-k2.5", "--tp", "4")
 ENV: dict[str, str | None] = {"NCCL_DEBUG": "INFO", "SGLANG_OLD": None}
+FIRST_ENV: dict[str, str | None] = {"NCCL_DEBUG": "WARN", "SGLANG_FIRST": "1"}
 CWD = "/srv"
 
 REMEDIES = (
@@ -72,8 +73,9 @@ def plan(change: Mapping[str, Any]) -> dict[str, Any]:
         dict(change.get("set") or {}),
         tuple(change.get("unset") or ()),
     )
-    applied = apply(ARGV if change.get("back_to") is None else FIRST_ARGV, made, FLAGS)
-    env = {**ENV, **redact_env(made.environment)}
+    now = change.get("back_to") is None
+    applied = apply(ARGV if now else FIRST_ARGV, made, FLAGS)
+    env = {**(ENV if now else FIRST_ENV), **redact_env(made.environment)}
     return {
         "argv": redact_argv(applied.argv),
         "command": command_line(applied.argv, env, CWD),

@@ -252,6 +252,7 @@ class FakeSession:
     link: FakeLink = field(default_factory=FakeLink)
     target: str = "this machine"
     read_only: bool = False
+    log_is_read: bool = True
     text: FakeLog = field(default_factory=FakeLog)
     plan: list[tuple[int, str, str | None, str | None]] = field(default_factory=list)
     refusal: Refused | None = None

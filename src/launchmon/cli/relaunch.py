@@ -9,14 +9,13 @@ from typing import Any
 import click
 
 from launchmon.cli.common import chosen, need_terminal, open_session, run_async, say_how_to_return, selectors, session
-from launchmon.cli.ladder import climb
 from launchmon.cli.showing import show
+from launchmon.ladder import ATTEMPTS, MINUTES, Ladder
+from launchmon.outcome import STUCK
 from launchmon.session import Session
 from launchmon.text import ledger_text, relaunch_plan_text
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action, Run
-
-EXIT_NOT_READY = 3
 
 
 @click.command("relaunch")
@@ -34,7 +33,7 @@ EXIT_NOT_READY = 3
 @click.option(
     "--attempts",
     type=click.IntRange(1, 50),
-    default=5,
+    default=ATTEMPTS,
     show_default=True,
     metavar="N",
     help="With --ladder: relaunches at most.",
@@ -42,7 +41,7 @@ EXIT_NOT_READY = 3
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0.1),
-    default=120.0,
+    default=MINUTES,
     show_default=True,
     metavar="M",
     help="With --ladder: give up after so long.",
@@ -81,7 +80,7 @@ def command(
             raise click.UsageError("--ladder chooses the changes itself")
         ready, ledger = run_async(_ladder(selectors_, attempts, minutes * 60))
         click.echo(json.dumps(ledger, indent=2) if as_json else ledger_text(ledger))
-        sys.exit(0 if ready else EXIT_NOT_READY)
+        sys.exit(0 if ready else STUCK)
     if dry_run:
         plan = run_async(_plan(selectors_, change))
         click.echo(json.dumps(plan, indent=2) if as_json else relaunch_plan_text(plan))
@@ -134,9 +133,8 @@ async def _ladder(which: dict[str, Any], attempts: int, seconds: float) -> tuple
     async with session() as opened:
         await opened.attach(**which)
         _show_steps(opened)
-        end = await climb(opened, attempts, seconds, lambda text: click.echo(text, err=True))
-        how = f" with {', '.join(end.change)}" if end.ready and end.change else ""
-        click.echo(f"{end.reason}{how}", err=True)
+        end = await Ladder(opened, lambda text: click.echo(text, err=True)).climb(attempts, seconds)
+        click.echo(end.words, err=True)
         return end.ready, await opened.ledger()
 
 

@@ -13,24 +13,11 @@ from launchmon.alert import VerdictCommand
 from launchmon.cli.common import EXIT_NO_SUCH_RUN, chosen, complain, on_verdict, run_async, selectors, session
 from launchmon.cli.showing import effective
 from launchmon.diagnosis import diagnosis
+from launchmon.outcome import decided
 from launchmon.text import diagnosis_text
 from launchmon_agent.errors import Refused
 
-READY, STUCK, CRASHED, TIMED_OUT = 0, 3, 4, 5
-
-OUTCOMES = {
-    "ready": READY,
-    "serving": READY,
-    "deadlock-silent": STUCK,
-    "deadlock-spinning": STUCK,
-    "deadlock-divergent": STUCK,
-    "rank-missing": STUCK,
-    "waiting-lock": STUCK,
-    "hung-serving": STUCK,
-    "crashed": CRASHED,
-    "stopped": CRASHED,
-}
-"""Verdicts that decide → exit status. With low confidence none of the stuck ones does: it may still move."""
+TIMED_OUT = 5
 
 
 @click.command("wait")
@@ -63,23 +50,8 @@ async def _wait(which: dict[str, Any], timeout: float | None, on_verdict: str) -
             return EXIT_NO_SUCH_RUN, None
         if on_verdict:
             VerdictCommand(opened, on_verdict)
-        changed = asyncio.Event()
-        opened.subscribe(changed.set)
-
-        async def decided() -> int:
-            while True:
-                verdict = opened.model.verdict
-                if verdict is not None and opened.log_is_read:
-                    status = OUTCOMES.get(verdict.verdict)
-                    if status is not None and not (status == STUCK and verdict.confidence == "low"):
-                        return status
-                if opened.link.state != "live":
-                    raise Refused("the agent is gone", opened.link.message, "launchmon wait …")
-                changed.clear()
-                await changed.wait()
-
         try:
-            status = await asyncio.wait_for(decided(), timeout)
+            status = await asyncio.wait_for(decided(opened), timeout)
         except asyncio.TimeoutError:
             status = TIMED_OUT
         return status, diagnosis(opened.model, opened.hello, opened.target)

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from launchmon import config
 from launchmon.actions import Action, in_scope
 from launchmon.config import Effective
+from launchmon.ladder import Ladder
 from launchmon.tui import attention, glyphs, theme
 from launchmon.tui.bindings import bindings, bound, method
 from launchmon.tui.own_themes import OwnThemes
@@ -31,6 +32,7 @@ from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.screens.verdict import VerdictScreen
+from launchmon.tui.widgets.dialog import Dialog
 from launchmon_agent.errors import Refused
 
 logger = logging.getLogger("launchmon.tui")
@@ -83,6 +85,7 @@ class LaunchmonApp(App[Outcome]):
         self._kill_on_exit = kill_on_exit
         self._leaving = False
         self.session: SessionLike | None = None
+        self.ladder: Ladder | None = None  # of the session
         self.config = settings.config
         self.keys = settings.config.keys
         self._problems = list(settings.problems)
@@ -153,7 +156,8 @@ class LaunchmonApp(App[Outcome]):
         except (ConnectionError, OSError) as error:
             self._not_opened(waiting, Refused("the run could not be opened", str(error), "launchmon doctor"))
         else:
-            await self.switch_screen(RunScreen(self.session, self.config))
+            self.ladder = Ladder(self.session)
+            await self.switch_screen(RunScreen(self.session, self.ladder, self.config))
 
     def _not_opened(self, waiting: ConnectScreen, refusal: Refused) -> None:
         """Back to the list, where there is one, with the reason; else out, and the reason goes to stderr."""
@@ -189,10 +193,33 @@ class LaunchmonApp(App[Outcome]):
             await self.session.close()
 
     async def on_start_screen_relaunched(self, event: StartScreen.Relaunched) -> None:
-        """Back to the run, which is the new one now, from the screens that led to it."""
-        while isinstance(self.screen, (StartScreen, RelaunchScreen, AttemptsScreen, VerdictScreen)):
-            await self.pop_screen()
+        """The run that is followed is the new one now."""
+        await self._back_to_run()
         self.notify(f"✓ attempt {event.run.attempt} has started", markup=False)
+
+    async def on_ladder_screen_agreed(self) -> None:
+        if self.session is not None and self.ladder is not None and not self.ladder.climbing:
+            await self._back_to_run()
+            self._climb(self.ladder)
+            await self.push_screen(AttemptsScreen(self.session, self.ladder))
+
+    @work(group="ladder", exit_on_error=False)
+    async def _climb(self, ladder: Ladder) -> None:
+        try:
+            await ladder.climb()
+        except (Refused, ConnectionError, OSError) as error:
+            logger.warning("the ladder was left: %s", error)
+        end = ladder.end
+        if end is not None:
+            words = f"{'✓' if end.ready else '✗'} The ladder has ended: {end.words}"
+            self.notify(words, severity="information" if end.ready else "warning", timeout=20, markup=False)
+        if isinstance(self.screen, AttemptsScreen):
+            self.screen.look()
+
+    async def _back_to_run(self) -> None:
+        """From the screens that lead to a relaunch."""
+        while isinstance(self.screen, (Dialog, RelaunchScreen, AttemptsScreen, VerdictScreen)):
+            await self.pop_screen()
 
     # ---------------------------------------------------------------------------------------------------------- actions
 
@@ -202,16 +229,26 @@ class LaunchmonApp(App[Outcome]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """The one way to every action, from a key, the footer or the palette; read-only sessions refuse here."""
-        if self.session is not None and self.session.read_only:
+        """The one way to every action, from a key, the footer or the palette; what may not be done is refused here."""
+        why = self._unchangeable
+        if why is not None:
             _, name, _ = parse(action) if isinstance(action, str) else action
             refused = next(
                 (row for row in in_scope(*_scopes(self.screen)) if row.changes and method(row) == name), None
             )
             if refused is not None:
-                self.notify(f"This session is read-only: {refused.label} is not done from here.", severity="warning")
+                self.notify(f"{why}: {refused.label} is not done from here.", severity="warning")
                 return True
         return await super().run_action(action, default_namespace, namespaces)
+
+    @property
+    def _unchangeable(self) -> str | None:
+        """Why a person may change nothing on the target now."""
+        if self.session is not None and self.session.read_only:
+            return "This session is read-only"
+        if self.ladder is not None and self.ladder.climbing:
+            return "The ladder is being climbed (a shows it, and s there stops it)"
+        return None
 
     async def action_detach(self) -> None:
         await self._leave()

@@ -171,6 +171,8 @@ class SessionLike(Protocol):
     def target(self) -> str: ...
     @property
     def read_only(self) -> bool: ...
+    @property
+    def log_is_read(self) -> bool: ...  # to its end; True also where there is no log
 
     def age(self) -> float:
         """Seconds since the last event, by this machine's clock."""

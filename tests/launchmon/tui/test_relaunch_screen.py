@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from launchmon.actions import in_scope
 from launchmon.tui.screens.help import HelpScreen
+from launchmon.tui.screens.ladder import LadderScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen, in_prompt_words
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.screens.start import StartScreen
@@ -463,7 +464,7 @@ async def test_every_key_works_in_every_state(scenario: str) -> None:
                     await rig.press("r")
                 assert isinstance(rig.app.screen, RelaunchScreen)
                 await rig.press(key)
-                if isinstance(rig.app.screen, StartScreen) or isinstance(rig.app.focused, Input):
+                if isinstance(rig.app.screen, (StartScreen, LadderScreen)) or isinstance(rig.app.focused, Input):
                     await rig.press("escape")
 
 

@@ -84,18 +84,31 @@ def base_of(options: Mapping[str, Any]) -> Base:
     )
 
 
-def base_of_attempt(options: Mapping[str, Any], attempt: int, argv: Sequence[str]) -> Base:
-    """Of an earlier attempt with this command. The verdict's remedies are of another run: none is offered."""
+def base_of_attempt(
+    options: Mapping[str, Any], attempt: int, argv: Sequence[str], env: Mapping[str, str | None]
+) -> Base:
+    """Of an earlier attempt with this command and these variables.
+
+    The verdict's remedies are of another run: none is offered.
+    """
     flags = tuple(Flag(one.name, one.values) for one in given(argv))
-    values = {flag.name: flag.values for flag in flags}
+    values: dict[str, tuple[str, ...] | None] = {flag.name: flag.values for flag in flags}
+    variables = {name: None if value is None else (value,) for name, value in env.items()}
     toggles = []
     for one in options["toggles"]:
-        if one["name"].startswith("--"):
-            found = values.get(one["name"])
+        name = one["name"]
+        if name.startswith("--") or name in env or name in options["env"]:
+            found = values.get(name) if name.startswith("--") else variables.get(name)
             one = {**one, "on": found is not None, "value": " ".join(found) if found else None}
         toggles.append(_toggle(one))
-    known = {one["name"]: one for one in options["flags"]}
-    return Base(attempt=attempt, flags=flags, toggles=tuple(toggles), known=known, version=options["version"])
+    return Base(
+        attempt=attempt,
+        flags=flags,
+        variables=tuple(sorted(env.items())),
+        toggles=tuple(toggles),
+        known={one["name"]: one for one in options["flags"]},
+        version=options["version"],
+    )
 
 
 def _values(words: Sequence[str]) -> tuple[str, ...]:

@@ -9,12 +9,14 @@ from textual import events, work
 from textual.app import ComposeResult
 
 from launchmon.actions import in_scope
+from launchmon.ladder import Ladder
 from launchmon.tui.bindings import bindings
 from launchmon.tui.format import plural
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.relaunch.attempt_rows import detail_rows, place_of, table_rows
+from launchmon.tui.relaunch.ladder_rows import ladder_rows
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.relaunch import RelaunchScreen
@@ -32,13 +34,15 @@ class AttemptsScreen(DescribedScreen):
         "All attempts of this series, oldest first: what each changed against the one before, how far it got, the "
         "seconds that each phase took, the verdict and the exit. ★ is the best: ready soonest, else the one that got "
         "furthest. A yellow time is of the phase in which the attempt stopped. Below is all about the selected one, "
-        "and what the newest changes against the last that worked. Enter starts again from the selected command."
+        "and what the newest changes against the last that worked. Enter starts again from the selected command. "
+        "While a ladder is climbed, its steps stand between; s stops it."
     )
     CSS_PATH = "attempts.tcss"
 
-    def __init__(self, session: SessionLike) -> None:
+    def __init__(self, session: SessionLike, ladder: Ladder) -> None:
         super().__init__()
         self.session = session
+        self._ladder = ladder
         self._ledger: Mapping[str, Any] | None = None
         self._refusal: Refused | None = None
         self._selected = 0
@@ -47,18 +51,20 @@ class AttemptsScreen(DescribedScreen):
         self._unsubscribe: Callable[[], None] | None = None
         self._header = HeaderBar(id="attempts-header")
         self._list = Pager(id="attempts-list")
+        self._climb = Pager(id="attempts-ladder")
         self._detail = Pager(id="attempts-detail")
 
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._list
+        yield self._climb
         yield self._detail
         yield FooterBar(in_scope("ledger", "app"))
 
     def on_mount(self) -> None:
         self._list.focus()
         self._unsubscribe = self.session.subscribe(self._changed)
-        self.set_interval(REFRESH_S, self._look_at_header)
+        self.set_interval(REFRESH_S, self._each_second)
         self._changed()
         self.call_after_refresh(self.look)
 
@@ -103,6 +109,7 @@ class AttemptsScreen(DescribedScreen):
         if not self.is_mounted or not self._list.size.width:
             return
         self._look_at_header()
+        self._look_at_ladder()
         width = self._list.size.width
         title: Row = ((" ", "plain"), ("ATTEMPTS", "title"))
         if self._refusal is not None or self._ledger is None:
@@ -121,6 +128,18 @@ class AttemptsScreen(DescribedScreen):
             head: Row = ((" ", "plain"), (f"ATTEMPT {one['attempt']}", "title"))
             self._detail.fill([head], detail_rows(self._ledger, self._selected, self._detail.size.width))
 
+    def _each_second(self) -> None:
+        self._look_at_header()
+        if self._ladder.climbing:
+            self._look_at_ladder()
+
+    def _look_at_ladder(self) -> None:
+        shown = self._ladder.climbing or self._ladder.end is not None
+        self._climb.set_class(shown, "-shown")
+        if shown:
+            head, body = ladder_rows(self._ladder, self._list.size.width)
+            self._climb.fill([head], body, range(len(body) - 1, len(body)))
+
     def _look_at_header(self) -> None:
         self._header.look(View.of(self.session))
 
@@ -137,6 +156,13 @@ class AttemptsScreen(DescribedScreen):
             run = self.session.model.run
             present = run is not None and run.id == one["id"]
             self.app.push_screen(RelaunchScreen(self.session, back_to=None if present else one["id"]))
+
+    def action_stop_ladder(self) -> None:
+        if self._ladder.climbing:
+            self._ladder.stop()
+            self.notify("The ladder begins nothing more.")
+        else:
+            self.notify("No ladder is being climbed: r, then l begins one.", severity="warning")
 
     def action_copy_attempt(self) -> None:
         one = self._attempt

@@ -20,6 +20,7 @@ from launchmon.tui.relaunch.draft import Base, Draft, base_of, base_of_attempt, 
 from launchmon.tui.relaunch.items import Group, Item, editable, flip, items
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
+from launchmon.tui.screens.ladder import LadderScreen
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.widgets.lines import Lines, Row
 from launchmon.tui.widgets.pager import Pager
@@ -44,8 +45,8 @@ class RelaunchScreen(DescribedScreen):
         "verdict, the first one switched on; below, what is often changed, by concern (Space opens one), then the "
         "command as it is, and the variables. a types any other change: --flag=VALUE, drop --flag, NAME=VALUE, "
         "unset NAME. Flags are checked against the SGLang that is installed there. What is shown as changes and as "
-        "command line is what would be started: + comes, - goes, ~ has another value. Nothing is ended or started "
-        "before you have confirmed."
+        "command line is what would be started: + comes, - goes, ~ has another value. l tries the remedies by "
+        "itself, one after the other. Nothing is ended or started before you have confirmed."
     )
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012  (Textual's own form)
     CSS_PATH = "relaunch.tcss"
@@ -101,7 +102,7 @@ class RelaunchScreen(DescribedScreen):
                     self.draft.put(*self._base.remedies[0].change)
             else:
                 plan = await self.session.relaunch_plan(back_to=self._back_to)
-                self._base = base_of_attempt(options, await self._attempt(), plan["argv"])
+                self._base = base_of_attempt(options, await self._attempt(), plan["argv"], plan["env"])
         except (Refused, ConnectionError, OSError) as error:
             self._refusal = _refused(error)
             self.look()
@@ -262,6 +263,14 @@ class RelaunchScreen(DescribedScreen):
                 "--dry-run prints it.",
                 markup=False,
             )
+
+    def action_ladder(self) -> None:
+        if self._base is None:
+            return
+        if self._base.remedies:
+            self.app.push_screen(LadderScreen(self.session, self._base))
+        else:
+            self.notify("There is no remedy to try: what the verdict names is offered on top.", severity="warning")
 
     def action_leave_relaunch(self) -> None:
         self.app.pop_screen()

@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from launchmon.actions import in_scope
 from launchmon.config import Config
+from launchmon.ladder import Ladder
 from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
@@ -53,9 +54,15 @@ class RunScreen(DescribedScreen):
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
     CSS_PATH = "run.tcss"
 
-    def __init__(self, session: SessionLike, config: Config = Config()) -> None:  # noqa: B008  (frozen)
+    def __init__(
+        self,
+        session: SessionLike,
+        ladder: Ladder,
+        config: Config = Config(),  # noqa: B008  (frozen)
+    ) -> None:
         super().__init__()
         self.session = session
+        self._ladder = ladder
         self._config = config
         self._attention = Attention(config)
         self._panels: list[Panel] = [HeaderBar(id="header"), Rail(id="rail"), VerdictPanel(id="verdict")]
@@ -164,7 +171,7 @@ class RunScreen(DescribedScreen):
         self.app.push_screen(RelaunchScreen(self.session))
 
     def action_attempts(self) -> None:
-        self.app.push_screen(AttemptsScreen(self.session))
+        self.app.push_screen(AttemptsScreen(self.session, self._ladder))
 
     def action_search(self) -> None:
         self.log_panel.ask()
