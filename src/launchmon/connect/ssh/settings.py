@@ -9,9 +9,9 @@ from typing import cast
 
 import asyncssh
 
-from launchmon.connect import ssh_config
-from launchmon.connect.ssh_config import Address
-from launchmon.connect.ssh_hosts import KnownHosts
+from launchmon.connect.ssh import config
+from launchmon.connect.ssh.config import Address
+from launchmon.connect.ssh.hosts import KnownHosts
 
 CONNECT_S = 15
 """Seconds without an answer before a host is given up, where ``ConnectTimeout`` says nothing."""
@@ -48,7 +48,7 @@ class Settings:
 def resolve(address: Address) -> Settings:
     """Reads files and may run ``Match exec`` commands: not for the event loop. Raises what asyncssh raises."""
     options = asyncssh.SSHClientConnectionOptions(
-        config=list(ssh_config.files()),
+        config=list(config.files()),
         host=address.host,
         port=() if address.port is None else address.port,
         username=() if address.user is None else address.user,
@@ -58,27 +58,27 @@ def resolve(address: Address) -> Settings:
     )
     if options.config.has_match_final():
         options.update(host=options.host, reload=True, canonical=False, final=True)
-    config = options.config
-    keys = cast("list[str] | None", config.get("IdentityFile"))
+    said = options.config
+    keys = cast("list[str] | None", said.get("IdentityFile"))
     if keys is None:
         keys = [f"~/.ssh/{name}" for name in _DEFAULT_KEYS]
     # "none" makes an empty list, which asyncssh would take for "check nothing".
-    own = cast("Sequence[str]", config.get("UserKnownHostsFile", _OWN_HOSTS))
-    others = cast("Sequence[str]", config.get("GlobalKnownHostsFile", _MACHINES_HOSTS))
-    jump = cast("str | None", config.get("ProxyJump"))
+    own = cast("Sequence[str]", said.get("UserKnownHostsFile", _OWN_HOSTS))
+    others = cast("Sequence[str]", said.get("GlobalKnownHostsFile", _MACHINES_HOSTS))
+    jump = cast("str | None", said.get("ProxyJump"))
     return Settings(
         address=address,
         host=options.host,
         port=options.port,
         user=options.username,
         jumps=tuple(jump.split(",")) if jump else (),
-        proxy_command=cast("str | None", config.get("ProxyCommand")),
-        known_as=cast("str | None", config.get("HostKeyAlias")),
+        proxy_command=cast("str | None", said.get("ProxyCommand")),
+        known_as=cast("str | None", said.get("HostKeyAlias")),
         known=KnownHosts(_expanded(own), _expanded(others)),
         keys=_expanded(keys),
-        certificates=_expanded(cast("Sequence[str]", config.get("CertificateFile", ()))),
-        only_these_keys=bool(config.get("IdentitiesOnly")),
-        connect_s=cast("int", config.get("ConnectTimeout", CONNECT_S)) or CONNECT_S,
+        certificates=_expanded(cast("Sequence[str]", said.get("CertificateFile", ()))),
+        only_these_keys=bool(said.get("IdentitiesOnly")),
+        connect_s=cast("int", said.get("ConnectTimeout", CONNECT_S)) or CONNECT_S,
     )
 
 

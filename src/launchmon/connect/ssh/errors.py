@@ -9,10 +9,10 @@ import socket
 
 import asyncssh
 
-from launchmon.connect.ssh_config import Address
-from launchmon.connect.ssh_hosts import DEFAULT_PORT, Entry, fingerprint
-from launchmon.connect.ssh_login import Login
-from launchmon.connect.ssh_settings import Settings
+from launchmon.connect.ssh.config import Address
+from launchmon.connect.ssh.hosts import DEFAULT_PORT, Entry, fingerprint
+from launchmon.connect.ssh.login import Login
+from launchmon.connect.ssh.settings import Settings
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.display import printable
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import asyncssh
 
-from launchmon.connect import ssh_config, ssh_errors, ssh_hosts
-from launchmon.connect.ssh_login import Login, Questions
-from launchmon.connect.ssh_proxy import Proxy
-from launchmon.connect.ssh_settings import Settings, resolve
+from launchmon.connect.ssh import config, errors, hosts
+from launchmon.connect.ssh.login import Login, Questions
+from launchmon.connect.ssh.proxy import Proxy
+from launchmon.connect.ssh.settings import Settings, resolve
 
 CLOSE_S = 5.0
 KEEPALIVE_S, KEEPALIVES = 5, 3
@@ -46,16 +46,16 @@ class Route:
 
         Raises :class:`Refused`.
         """
-        address = ssh_config.address(spec)
+        address = config.address(spec)
         try:
             settings = await asyncio.to_thread(resolve, address)
         except (ValueError, *LOST) as error:
-            raise ssh_errors.unusable(address, error) from None
+            raise errors.unusable(address, error) from None
         if not through_last:
             for place, jump in enumerate(settings.jumps):
                 self._jumps += 1
                 if self._jumps > MOST_JUMPS:
-                    raise ssh_errors.unusable(address, ValueError("ProxyJump leads in a circle"))
+                    raise errors.unusable(address, ValueError("ProxyJump leads in a circle"))
                 await self.connect(jump.strip(), through_last=place > 0)
             through_last = bool(settings.jumps)
         try:
@@ -90,11 +90,11 @@ class Route:
         except BaseException as error:
             complaint = "" if proxy is None else await proxy.end()
             if isinstance(error, asyncio.TimeoutError):
-                raise ssh_errors.silent(settings, login) from None
+                raise errors.silent(settings, login) from None
             if isinstance(error, (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed)):
                 raise _distrust(settings, login, error) from None
             if isinstance(error, (ValueError, *LOST)):
-                raise ssh_errors.failed(settings, login, error, complaint) from None
+                raise errors.failed(settings, login, error, complaint) from None
             raise
         if proxy is not None:
             self._proxies.append(proxy)
@@ -123,12 +123,12 @@ class Route:
         where = host if host == name else f"{host} ({name})"
         through = f", reached through {', '.join(settings.jumps)}," if settings.jumps else ""
         question = (
-            f"{where}{through} is not among your known hosts. Its key is\n{ssh_hosts.fingerprint(key)}\n"
+            f"{where}{through} is not among your known hosts. Its key is\n{hosts.fingerprint(key)}\n"
             "Connect, and know it by this key from now on?"
         )
         if not await self._questions.confirm(question):
-            raise ssh_errors.unknown(settings, key)
-        hashed = await asyncio.to_thread(ssh_config.hashes_known_hosts)
+            raise errors.unknown(settings, key)
+        hashed = await asyncio.to_thread(config.hashes_known_hosts)
         settings.known.accept(name, key, hashed=hashed)
 
 
@@ -148,7 +148,7 @@ async def _connecting(
         settings.address.host,
         () if settings.address.port is None else settings.address.port,
         username=settings.user,
-        config=list(ssh_config.files()),
+        config=list(config.files()),
         tunnel=tunnel,
         sock=None if proxy is None else proxy.sock,
         proxy_command=None,
@@ -178,21 +178,21 @@ def _distrust(settings: Settings, login: Login, error: Exception) -> Exception:
     entries = settings.known.find(name)
     if "revoked" in str(error):
         revoked = [entry for entry in entries if entry.marker == "revoked"]
-        return ssh_errors.revoked(settings, revoked[0]) if revoked else ssh_errors.failed(settings, login, error)
+        return errors.revoked(settings, revoked[0]) if revoked else errors.failed(settings, login, error)
     known = [entry for entry in entries if not entry.marker]
     if known and (login.presented is not None or "host key" in str(error)):
         same_kind = [entry for entry in known if login.presented and entry.key.algorithm == login.presented.algorithm]
-        return ssh_errors.changed(settings, name, login.presented, (same_kind or known)[0])
+        return errors.changed(settings, name, login.presented, (same_kind or known)[0])
     if login.presented is None:
-        return ssh_errors.failed(settings, login, error)
+        return errors.failed(settings, login, error)
     return _NotTrusted(login.presented)
 
 
 def _name(settings: Settings) -> str:
     """What known_hosts calls it. An alias stands for the port too."""
     if settings.known_as is not None:
-        return ssh_hosts.name(settings.known_as, None)
-    return ssh_hosts.name(settings.host, settings.port)
+        return hosts.name(settings.known_as, None)
+    return hosts.name(settings.host, settings.port)
 
 
 def _trusted(settings: Settings) -> Any:

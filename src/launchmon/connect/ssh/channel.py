@@ -11,9 +11,10 @@ import contextlib
 
 import asyncssh
 
-from launchmon.connect import Asker, Ending, ssh_errors
-from launchmon.connect.ssh_login import Questions
-from launchmon.connect.ssh_route import LOST, Route
+from launchmon.connect import Asker, Ending
+from launchmon.connect.ssh import errors
+from launchmon.connect.ssh.login import Questions
+from launchmon.connect.ssh.route import LOST, Route
 from launchmon_agent.log.display import printable
 
 READ = 256 * 1024
@@ -75,9 +76,9 @@ async def open_channel(spec: str, command: str, asker: Asker) -> SshChannel:
             starting = route.connection.create_process(command, encoding=None)
             process = await asyncio.wait_for(starting, settings.connect_s)
         except asyncio.TimeoutError:
-            raise ssh_errors.silent(settings, None) from None
+            raise errors.silent(settings, None) from None
         except LOST as error:
-            raise ssh_errors.no_command(settings, error) from None
+            raise errors.no_command(settings, error) from None
     except BaseException:
         await route.close()
         raise

@@ -13,7 +13,7 @@ from typing import cast
 import asyncssh
 
 from launchmon.connect import Asker
-from launchmon.connect.ssh_settings import Settings
+from launchmon.connect.ssh.settings import Settings
 from launchmon_agent.log.display import printable
 
 TRIES = 3
