@@ -147,6 +147,8 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 11
     ),
+    Action("hide", ("h",), "hide", "Hide the focused panel on screens of this size, now and in future.", "run"),
+    Action("show-panels", ("H",), "show all", "Show the panels that are hidden.", "run"),
     Action("pan-left", ("left",), "left", "Move a log that is not wrapped to the left.", "run"),
     Action("pan-right", ("right",), "right", "Move a log that is not wrapped to the right.", "run"),
     Action("reset", ("escape",), "back", "Close the search, then the filter, then the expanded panel.", "run"),

@@ -34,7 +34,8 @@ OTHER_VERDICTS = ("starting", "reading", "downloading", "compiling", "computing"
 PREPARATIONS = ("path", "environ", "unbuffered", "nccl-ras", "hook")
 """What the agent prepares for a launched run: ``launchmon_agent.runs.launch.PREPARATIONS``, by a test."""
 
-PANELS = ("verdict", "gpus", "ranks", "log")
+PANELS = ("gpus", "ranks", "log")
+"""Panels that can be hidden. The phases and the verdict stay."""
 
 
 @dataclass(frozen=True)

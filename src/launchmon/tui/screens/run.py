@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.events import Resize
 from textual.timer import Timer
 from textual.widget import Widget
 
 from launchmon.actions import in_scope
-from launchmon.config import Config
+from launchmon.config import PANELS, Config
 from launchmon.ladder import Ladder
+from launchmon.tui.arranging import Arranging
 from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
+from launchmon.tui.layout import HEIGHTS, WIDTHS, Arrangement, Layouts, state_file
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.gpus import GpusPanel
 from launchmon.tui.panels.header import HeaderBar, run_name
@@ -50,8 +54,8 @@ class RunScreen(DescribedScreen):
         "One run of a server. The first line says how fresh all this is; the second shows the phases of the launch: "
         "✓ done, ◉ running, ○ to come, ⊘ skipped, ✗ failed. Below: what to make of it, the GPUs, the ranks, the log."
     )
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (118, "-wide"), (170, "-very-wide")]  # noqa: RUF012  (Textual's own form)
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = list(WIDTHS)  # noqa: RUF012  (Textual's own form)
+    VERTICAL_BREAKPOINTS = list(HEIGHTS)  # noqa: RUF012
     CSS_PATH = "run.tcss"
 
     def __init__(
@@ -65,6 +69,9 @@ class RunScreen(DescribedScreen):
         self._ladder = ladder
         self._config = config
         self._attention = Attention(config)
+        remembered = state_file(os.environ) if config.remember_layout else None
+        layouts = Layouts(remembered, PANELS, Arrangement(frozenset(config.hidden_panels)))
+        self._arranging = Arranging(self, layouts, PANELS, "middle")
         self._panels: list[Panel] = [HeaderBar(id="header"), Rail(id="rail"), VerdictPanel(id="verdict")]
         self._gpus, self._ranks = GpusPanel(config.hot_c, id="gpus"), RanksPanel(id="ranks")
         self.log_panel = LogPanel(session)
@@ -90,6 +97,9 @@ class RunScreen(DescribedScreen):
         if self._config.log_wrap:
             self.log_panel.toggle_wrap()
         self.call_after_refresh(self.look)
+
+    def on_resize(self, _: Resize) -> None:
+        self._arranging.fit()
 
     def on_unmount(self) -> None:
         if self._unsubscribe is not None:
@@ -198,21 +208,26 @@ class RunScreen(DescribedScreen):
         self.log_panel.toggle_wrap()
 
     def action_expand(self) -> None:
-        focused = self._focused_panel()
-        if focused is None:
-            return
-        grow = not focused.has_class("-expanded")
-        self._shrink()
-        focused.set_class(grow, "-expanded")
-        self.set_class(grow, "-one-panel")
-        self.query_one("#middle").set_class(grow and focused in (self._gpus, self._ranks), "-expanded")
+        self._arranging.expand(str(self._focused_panel().id))
+        self.call_after_refresh(self.look)
+
+    def action_hide(self) -> None:
+        name = str(self._focused_panel().id)
+        if self._arranging.hide(name):
+            self.notify(f"The {name} panel is hidden on screens of this size. H shows it again.")
+        else:
+            self.notify("This one stays: hide the GPUs, the ranks or the log.", severity="warning")
+        self.call_after_refresh(self.look)
+
+    def action_show_panels(self) -> None:
+        if not self._arranging.show_all():
+            self.notify("No panel is hidden.")
         self.call_after_refresh(self.look)
 
     def action_reset(self) -> None:
         if self.log_panel.leave():
             return
-        if self.has_class("-one-panel"):
-            self._shrink()
+        if self._arranging.shrink():
             self.call_after_refresh(self.look)
 
     def action_focus_next(self) -> None:
@@ -267,14 +282,10 @@ class RunScreen(DescribedScreen):
         else:
             self.log_panel.scroll_pages(pages)
 
-    def _focused_panel(self) -> Widget | None:
+    def _focused_panel(self) -> Widget:
         """The panel with the focus; the log where nothing has it."""
         focused = self.focused
         return focused if isinstance(focused, Panel) else self.log_panel
-
-    def _shrink(self) -> None:
-        self.remove_class("-one-panel")
-        self.query(".-expanded").remove_class("-expanded")
 
     @property
     def focused_help(self) -> tuple[str, str]:
