@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launchmon.connect.bundle import agent_zip
+from launchmon.connect.bundle import PACKAGES, agent_zip
 from tests.support.importing import SRC, Imported, import_each, modules
 
 AGENT = modules("launchmon_agent")
@@ -22,7 +22,7 @@ CLIENT = modules("launchmon")
 TUI = [name for name in CLIENT if name == "launchmon.tui" or name.startswith("launchmon.tui.")]
 PLAIN = [name for name in CLIENT if name not in TUI]
 
-AGENT_MAY_USE = {"launchmon_agent", "psutil", "pynvml"}
+AGENT_MAY_USE = {"launchmon_agent", "pynvml"}
 SLOW = {"textual", "asyncssh"}
 """What a verb that only prints must not wait for."""
 
@@ -87,7 +87,7 @@ def test_only_the_tui_waits_for_slow_packages(name: str, alone: Mapping[str, Imp
 
 @pytest.fixture(scope="module")
 def on_a_bare_target() -> Mapping[str, Imported]:
-    return import_each(AGENT, only={"launchmon_agent", "psutil", "pynvml"})
+    return import_each(AGENT, only={"launchmon_agent"})
 
 
 @pytest.mark.parametrize("name", AGENT)
@@ -104,7 +104,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def from_the_zip(bundle: Path) -> Mapping[str, Imported]:
-    return import_each(AGENT, path=[bundle], only={"launchmon_agent", "psutil", "pynvml"})
+    return import_each(AGENT, path=[bundle], only={"launchmon_agent"})
 
 
 @pytest.mark.parametrize("name", AGENT)
@@ -114,11 +114,12 @@ def test_agent_imports_from_the_zip(name: str, bundle: Path, from_the_zip: Mappi
     assert imported.file is not None and imported.file.startswith(f"{bundle}/"), "not the copy in the zip"
 
 
-def test_the_zip_holds_the_whole_agent_and_nothing_else(bundle: Path) -> None:
+def test_the_zip_holds_the_whole_agent_and_what_it_uses_where_the_target_has_none(bundle: Path) -> None:
     package = SRC / "launchmon_agent"
     files = {path.relative_to(SRC).as_posix() for path in package.rglob("*") if path.is_file()}
     wanted = {name for name in files if "/__pycache__/" not in name}
-    assert set(zipfile.ZipFile(bundle).namelist()) == wanted
+    shipped = {f"shipped/{name}.py" for name in PACKAGES}
+    assert set(zipfile.ZipFile(bundle).namelist()) == wanted | shipped
 
 
 @pytest.mark.parametrize("name", AGENT)

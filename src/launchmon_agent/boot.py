@@ -13,6 +13,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+SHIPPED = "shipped"
+"""The folder in the zip with packages of others, for a target that has not got them: last on ``sys.path``."""
+
 READY = b"launchmon-agent-ready"
 """The line, alone, with which the stub says that it reads."""
 
@@ -31,19 +34,24 @@ LOADER = (
     "o=os.fdopen(os.dup(f),'wb')\n"
     "o.write(z)\n"
     "o.close()\n"
-    "sys.argv[1:]={options!r}\n"
-    "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
+    "sys.argv[1:]+={options!r}\n"
+    "sys.path[:]=['/proc/self/fd/%d'%f,*sys.path,'/proc/self/fd/%d/{shipped}'%f]\n"
     "from launchmon_agent.serve import main\n"
     "main()\n"
 )
 """What the stub runs next; needs Linux and Python 3.10."""
 
-_AGAIN = "import sys;sys.path.insert(0,sys.argv.pop(1));from {module} import main;main(sys.argv[1:])"
+_AGAIN = (
+    "import sys;r=sys.argv.pop(1);sys.path[:]=[r,*sys.path,r+'/{shipped}'];from {module} import main;main(sys.argv[1:])"
+)
 
 
 def load(code: bytes, options: Sequence[str] = ()) -> bytes:
-    """What to send once the stub is ready: it starts ``serve.main`` of the agent in the zip ``code``."""
-    source = LOADER.format(size=len(code), options=list(options))
+    """What to send once the stub is ready: it starts ``serve.main`` of the agent in the zip ``code``.
+
+    ``options`` follow those that whatever started the stub has given it.
+    """
+    source = LOADER.format(size=len(code), options=list(options), shipped=SHIPPED)
     return f"exec({source!r})\n".encode("ascii") + code
 
 
@@ -63,7 +71,7 @@ def spawn(module: str, args: Sequence[str], *, pass_fds: Sequence[int] = ()) -> 
     if root.startswith("/proc/self/fd/"):
         fds.append(int(root.rsplit("/", 1)[1]))
     return subprocess.Popen(
-        [sys.executable, "-c", _AGAIN.format(module=module), root, *args],
+        [sys.executable, "-c", _AGAIN.format(module=module, shipped=SHIPPED), root, *args],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ its panes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -117,8 +118,9 @@ def _tmux_sockets(pid: int | None) -> list[str]:
     for base in dict.fromkeys((environ.get("TMUX_TMPDIR"), os.environ.get("TMUX_TMPDIR"), "/tmp")):  # noqa: S108
         for user in users:
             folder = f"{base}/tmux-{user}"
-            if base and os.path.isdir(folder):
-                found += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+            if base:
+                with contextlib.suppress(OSError):  # there is none, or it is another user's
+                    found += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
     return [path for path in dict.fromkeys(found) if _is_socket(path)]
 
 

@@ -37,7 +37,7 @@ class Peer:
     async def converse(self, handle: Handler) -> None:
         """Serve until the client closes its end. Requests run side by side: a kill does not hold up a log window."""
         try:
-            while line := await read_line(self._reader):
+            while (line := await read_line(self._reader)) and line != wire.BYE:
                 try:
                     message = wire.parse(line)
                 except Malformed:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from launchmon_agent import events, keepers, listing, observe, relaunching, resuming, wire
+from launchmon_agent import events, keepers, lifetime, listing, observe, relaunching, resuming, wire
 from launchmon_agent.carrying import Actions
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
@@ -29,14 +29,16 @@ from launchmon_agent.runservice import OPERATIONS, RunService
 from launchmon_agent.sensors import proc
 from launchmon_agent.sharing import Sharing
 from launchmon_agent.software import software
+from launchmon_agent.tools import Tools
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import MAX_LINE, Request
 
 
 def main() -> None:
-    """Serve until stdin ends. Options are the arguments of the process: ``wire.DEFLATE``."""
+    """Serve until stdin ends. Options are the arguments of the process: ``wire.DEFLATE``, ``hello.FOUND``."""
     out = os.dup(1)
     os.dup2(2, 1)  # a stray print goes to stderr and never into the stream
+    lifetime.end_with(0)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(out))
 
@@ -54,6 +56,7 @@ async def _serve(out: int) -> None:
         peer.pack()
     try:
         await peer.converse(agent.handle)
+        lifetime.is_ending()
         await agent.finish()
     finally:
         await agent.leave()
@@ -71,6 +74,7 @@ class Agent:
         self._subject: RunDirectory | Found | None = None
         self._relauncher: Relauncher | None = None
         self._sharing: Sharing | None = None
+        self._tools = Tools()
 
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
@@ -88,8 +92,6 @@ class Agent:
                 return await self._attach(request.args)
             case "resume":
                 return await self._resume(request.args)
-            case "missed":
-                return await asyncio.to_thread(resuming.missed, self._subject, request.args.get("since", 0.0))
             case "outcome":
                 return await self._outcome(str(request.args.get("action")))
             case "ledger":
@@ -98,6 +100,10 @@ class Agent:
                 return await asyncio.to_thread(self._shared().part, request.args.get("start", 0))
             case "software":
                 return await asyncio.to_thread(self._software)
+            case "tools":
+                return await asyncio.to_thread(self._tools.state, self._server_pids())
+            case "ship":
+                return await asyncio.to_thread(self._tools.take, request.args)
         if request.do in OPERATIONS:
             return await self._ask(request)
         if request.do in relaunching.OPERATIONS:
@@ -149,9 +155,16 @@ class Agent:
         return outcome
 
     async def _resume(self, args: dict[str, Any]) -> dict[str, Any]:
-        """The run that the client followed through an agent before this one: ``run``, or ``gone`` with the reason."""
+        """The run that the client followed through an agent before this one: ``run``, or ``gone`` with the reason.
+
+        The samples that it missed come first, where they were recorded.
+        """
         gone = await asyncio.to_thread(resuming.gone, args)
-        return {"run": None, "gone": gone} if gone else {"run": await self._attach(args), "gone": None}
+        if gone is not None:
+            return {"run": None, "gone": gone}
+        for event in await asyncio.to_thread(resuming.missed, args):
+            self._peer.send(events.encode(event))
+        return {"run": await self._attach(args), "gone": None}
 
     async def _choose(self, subject: RunDirectory | Found) -> None:
         """The run that is followed from now on."""
@@ -179,6 +192,13 @@ class Agent:
             alive = server is not None and proc.alive(server.pid, server.start_time)
             return software(server.pid if server and alive else None, None if file is None else file.interpreter)
         return {} if self._subject is None else software(self._subject.pid, None)
+
+    def _server_pids(self) -> tuple[int, ...]:
+        """Of the run that is followed, as far as they tell which environment it has."""
+        if isinstance(self._subject, RunDirectory):
+            file = self._subject.read()
+            return () if file is None or file.server is None else (file.server.pid,)
+        return () if self._subject is None else self._subject.pids[:2]
 
     def _followed(self) -> str:
         if isinstance(self._subject, RunDirectory):

@@ -26,10 +26,13 @@ MAX_LINE = 16 * 1024 * 1024
 DEFLATE = "deflate"
 """The option of an agent that sends all that follows its hello as one zlib stream, flushed after each line."""
 
+BYE = b'{"bye":true}\n'
+"""The last line of a client that leaves: a terminal, or a program in between, may not pass the end of its input on."""
+
 
 @dataclass(frozen=True)
 class Hello:
-    """Who answers: sent first by every agent and keeper."""
+    """Who answers: sent first by every agent and keeper. ``found``: how the bootstrap came by the interpreter."""
 
     protocol: int
     version: str
@@ -40,6 +43,8 @@ class Hello:
     interpreter: str
     keeper: bool = False
     missing: tuple[str, ...] = ()  # packages that could not be imported
+    found: str = ""  # path | place (where Pythons are usually kept) | server PID (it is that server's own)
+    boot_id: str | None = None  # of the target: another one after it was restarted
 
 
 @dataclass(frozen=True)

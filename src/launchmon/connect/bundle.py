@@ -1,15 +1,22 @@
-"""The agent as one zip, made from the installed package."""
+"""The agent as one zip, made from the installed package; with nvidia-ml-py, which is pure Python."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import io
 import zipfile
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from launchmon_agent.boot import SHIPPED
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
+
+PACKAGES = ("pynvml",)
+"""Modules of one file that the agent uses where the target has none of its own."""
 
 
 @functools.cache
@@ -18,6 +25,10 @@ def agent_zip() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
         _add(bundle, resources.files("launchmon_agent"), "launchmon_agent")
+        for name in PACKAGES:
+            spec = importlib.util.find_spec(name)
+            if spec is not None and spec.origin is not None and spec.origin.endswith(f"/{name}.py"):
+                _write(bundle, f"{SHIPPED}/{name}.py", Path(spec.origin).read_bytes())
     return out.getvalue()
 
 
@@ -28,4 +39,8 @@ def _add(bundle: zipfile.ZipFile, folder: Traversable, name: str) -> None:
             if entry.name != "__pycache__":
                 _add(bundle, entry, path)
         elif not entry.name.endswith(".pyc"):
-            bundle.writestr(zipfile.ZipInfo(path), entry.read_bytes(), zipfile.ZIP_DEFLATED)
+            _write(bundle, path, entry.read_bytes())
+
+
+def _write(bundle: zipfile.ZipFile, path: str, data: bytes) -> None:
+    bundle.writestr(zipfile.ZipInfo(path), data, zipfile.ZIP_DEFLATED)

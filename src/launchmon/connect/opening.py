@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
 from launchmon.connect import Asker, Channel, Pipe, bootstrap
-from launchmon.connect.pipe import AgentPipe, NotStarted, refusal
+from launchmon.connect.pipe import AgentPipe
 from launchmon.connect.process import ProcessChannel
+from launchmon.connect.refusal import NotStarted, refusal
 from launchmon.connect.target import Target
 from launchmon_agent.boot import STUB
 
@@ -15,17 +17,25 @@ from launchmon_agent.boot import STUB
 async def open_pipe(target: Target, asker: Asker) -> Pipe:
     """Start an agent on ``target``. Raises :class:`Refused`."""
     channel = await _channel(target, asker)
+    script = b"" if target.kind == "local" else bootstrap.script()
     try:
-        return await AgentPipe.open(channel, target.label, packed=target.kind != "local")
+        return await AgentPipe.open(channel, target.label, packed=_is_packed(target), script=script)
     except NotStarted as failure:
-        raise refusal(target.label, failure) from None
+        raise refusal(target, failure) from None
 
 
 async def _channel(target: Target, asker: Asker) -> Channel:
     if target.kind == "local":
         return await ProcessChannel.open([sys.executable, "-c", STUB])
     if target.kind == "via":
-        return await ProcessChannel.open([*shlex.split(target.spec), *bootstrap.words()])
+        return await ProcessChannel.open([*shlex.split(target.spec), bootstrap.COMMAND])
     from launchmon.connect.ssh import open_channel  # asyncssh takes half a second to import
 
-    return await open_channel(target.spec, bootstrap.line(), asker)
+    return await open_channel(target.spec, f"exec {bootstrap.COMMAND}", asker)
+
+
+def _is_packed(target: Target) -> bool:
+    """``srun`` passes whole lines on, and would keep compressed bytes until one of them happens to end a line."""
+    if target.kind == "via":
+        return all(os.path.basename(word) != "srun" for word in shlex.split(target.spec))
+    return target.kind != "local"

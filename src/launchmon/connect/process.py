@@ -34,10 +34,13 @@ class ProcessChannel:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # a Ctrl-C in the terminal is the client's to handle
+                # A Ctrl-C in the terminal is the client's to handle. And without a controlling terminal a program that
+                # wants a password (sudo, ssh) fails and says so, instead of writing over the screen.
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise Refused(f"{argv[0]} cannot be started", str(error)) from None
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise Refused(f"{argv[0]} cannot be started on this machine: {why}", "", f"command -v {argv[0]}") from None
         return cls(process)
 
     async def read(self) -> bytes:

@@ -23,10 +23,9 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-import psutil
-
 from launchmon_agent.events import CollectiveRank, Process, Ras
 from launchmon_agent.sensors import proc
+from launchmon_agent.sensors.addresses import local_addresses
 from launchmon_agent.sensors.ras_answer import Unreadable, parse
 from launchmon_agent.sglang.titles import SCHEDULER
 
@@ -134,18 +133,6 @@ def only_ours(said: Ras) -> Ras:
     if said.communicators and not kept:
         error = "another job answers at this port: none of its processes is of this run"
     return dataclasses.replace(said, communicators=kept, error=error)
-
-
-def local_addresses() -> frozenset[str]:
-    """Of all interfaces, as NCCL would write them."""
-    try:
-        interfaces = psutil.net_if_addrs()
-    except OSError:
-        return frozenset()
-    families = (socket.AF_INET, socket.AF_INET6)
-    return frozenset(
-        one.address.partition("%")[0] for each in interfaces.values() for one in each if one.family in families
-    )
 
 
 def _is_foreign(ranks: Sequence[CollectiveRank]) -> bool:

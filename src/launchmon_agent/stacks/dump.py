@@ -38,7 +38,7 @@ _AT_ONCE = min(32, max(2, len(os.sched_getaffinity(0))))
 _ROLES = (LAUNCHER, DP_CONTROLLER, SCHEDULER, "spawning")
 _numbers = itertools.count(1)
 
-NO_PYSPY = "no py-spy was found beside launchmon's Python, beside the server's, or on PATH"
+NO_PYSPY = "no py-spy was found beside launchmon's Python, beside the server's, or on PATH, and none was sent"
 GET_PYSPY = "pip install py-spy    # in the environment of the server"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from launchmon_agent.events import Frame
 from launchmon_agent.sensors import proc
 from launchmon_agent.sglang.secrets import HIDDEN, is_secret_name, redact_text
+from launchmon_agent.stacks import cache
 from launchmon_agent.stacks.model import ReadThread
 
 NAME = "py-spy"
@@ -56,7 +57,8 @@ class Options:
 
 
 def find(pids: Sequence[int], environ: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Every py-spy that may serve, best first: beside our interpreter, beside those of ``pids``, on PATH.
+    """Every py-spy that may serve, best first: beside our interpreter, beside those of ``pids``, on PATH, and the one
+    that a client sent.
 
     SGLang requires py-spy from 0.5.3, so the environment of a newer server has one.
     """
@@ -72,6 +74,7 @@ def find(pids: Sequence[int], environ: Mapping[str, str] | None = None) -> Itera
             seen.add(path)
             if is_trusted(path):
                 yield path
+    yield from cache.kept(cache.places(environ))
 
 
 def _beside(pid: int) -> Iterator[str]:

@@ -224,7 +224,3 @@ def test_addresses(address: str, wanted: tuple[str, int]) -> None:
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(ValueError, match="no host:port"):
         split_address(address)
-
-
-def test_the_machines_own_addresses() -> None:
-    assert "127.0.0.1" in ras.local_addresses()
