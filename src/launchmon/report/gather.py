@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from launchmon.redact import Redactor
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import LogError, Malformed, encode, from_body
+from launchmon_agent.events import LogError, Malformed, Verdict, encode, from_body
 from launchmon_agent.log.only import EVERYTHING, Only
 from launchmon_agent.log.window import Line, Window
 from launchmon_agent.model import RunModel
@@ -64,6 +64,7 @@ class Material:
     """Everything in it is fit to be shared."""
 
     model: RunModel
+    verdict: Verdict | None  # the last; of a run that was ended on request, the last before that
     lines: tuple[bytes, ...]  # the recording
     excerpts: tuple[Excerpt, ...]
     no_log: str | None  # why there are none
@@ -117,14 +118,17 @@ def _rewritten(
     kept = _thinned(bodies) if sum(map(len, lines)) > MOST else bodies
     for body in kept:
         redactor.learn(body)
-    model, out = RunModel(), []
+    model, verdict, out = RunModel(), None, []
     for body in kept:
         clean = redacted_object(body, redactor)
         out.append(json.dumps(clean, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n")
         with suppress(Malformed):
             model.fold(from_body(clean))
+        if model.verdict is not None and model.verdict.verdict != "stopped":
+            verdict = model.verdict
     return Material(
         model=model,
+        verdict=verdict or model.verdict,
         lines=tuple(out),
         excerpts=tuple(
             Excerpt(one.title, tuple(redactor.text(line) for line in one.lines), one.marked) for one in excerpts

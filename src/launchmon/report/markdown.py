@@ -16,7 +16,7 @@ from launchmon.redact import told
 from launchmon.report.gather import Excerpt, Material
 from launchmon.text import gpu_lines, ledger_text, rank_lines
 from launchmon.tui.format import duration, plural, size
-from launchmon_agent.events import Next, Run, Verdict
+from launchmon_agent.events import Next, Run
 from launchmon_agent.model import RunModel
 from launchmon_agent.stacks.merge import merge
 from launchmon_agent.stacks.render import text as stacks_text
@@ -34,8 +34,8 @@ def markdown(material: Material, archive: str | None = None) -> str:
     """Ends with a newline. ``archive``: the name of the file with the recording."""
     model = material.model
     sections = [
-        _title(model),
-        _verdict(model.verdict),
+        _title(material),
+        _verdict(material),
         _versions(material),
         _hardware(model),
         _command(model.run),
@@ -83,17 +83,20 @@ def plain(text: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- sections
 
 
-def _title(model: RunModel) -> Iterator[str]:
-    run, verdict = model.run, model.verdict
+def _title(material: Material) -> Iterator[str]:
+    run, verdict = material.model.run, material.verdict
     name = "run" if run is None else run.name or (run.model or "").rstrip("/").rpartition("/")[2] or run.id
     yield f"# {plain(name)}: {'no verdict' if verdict is None else verdict.verdict}"
     if run is not None and run.simulated:
         yield "\n> **Simulated**: this is a demo of launchmon. No GPU and no model is used."
 
 
-def _verdict(verdict: Verdict | None) -> Iterator[str]:
+def _verdict(material: Material) -> Iterator[str]:
+    verdict, last = material.verdict, material.model.verdict
     if verdict is None:
         return
+    if last is not None and last.verdict != verdict.verdict:
+        yield f"Before it was ended ({plain(last.summary)}):\n"
     yield f"**{verdict.verdict}** ({verdict.confidence} confidence): {plain(verdict.summary)}"
     yield ""
     if verdict.blames:
