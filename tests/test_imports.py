@@ -20,7 +20,9 @@ from tests.support.importing import SRC, Imported, import_each, modules
 AGENT = modules("launchmon_agent")
 CLIENT = modules("launchmon")
 TUI = [name for name in CLIENT if name == "launchmon.tui" or name.startswith("launchmon.tui.")]
-PLAIN = [name for name in CLIENT if name not in TUI]
+SSH = [name for name in CLIENT if name.startswith("launchmon.connect.ssh.") and name != "launchmon.connect.ssh.config"]
+"""Imported when a connection is made. The home screen lists the hosts of the configuration before."""
+PLAIN = [name for name in CLIENT if name not in TUI and name not in SSH]
 
 AGENT_MAY_USE = {"launchmon_agent", "pynvml"}
 SLOW = {"textual", "asyncssh"}
@@ -81,7 +83,7 @@ def test_client_module_imports_by_itself(name: str, alone: Mapping[str, Imported
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_only_the_tui_waits_for_slow_packages(name: str, alone: Mapping[str, Imported]) -> None:
+def test_only_what_draws_or_logs_in_waits_for_slow_packages(name: str, alone: Mapping[str, Imported]) -> None:
     assert alone[name].loaded & SLOW == set()
 
 
