@@ -17,6 +17,7 @@ from launchmon_agent.log.marks import MarkScanner
 from launchmon_agent.log.owner import owner_of
 from launchmon_agent.log.sources import CommandSource, FileSource, Source
 from launchmon_agent.log.tmux import TmuxSource
+from launchmon_agent.looks import looks
 from launchmon_agent.model import RunModel
 from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.runs.history import expected
@@ -75,6 +76,7 @@ def foreign_run(found: Found, args: dict[str, Any]) -> Watch:
         cwd=found.cwd,
         engine_version=found.engine_version,
         variables=telling(proc.environ(found.pid) or {}),
+        limits=proc.limits(found.pid),
         log=source.name if source else None,
         log_source=source.kind if source else "none",
     )
@@ -140,6 +142,7 @@ def _run_of_file(file: RunFile, directory: RunDirectory) -> Run:
         interpreter=file.interpreter,
         engine_version=sglang_version(server.pid) if server and alive else None,
         variables=telling(environ),
+        limits=proc.limits(server.pid) if server and alive else {},
         launched=file.launched,
         name=file.name,
         series=file.series,
@@ -168,6 +171,7 @@ def _sensors(run: Run, session: int | None, directory: str | None = None) -> Sen
         heartbeat=HeartbeatSensor(),
         ras=RasSensor(run.pid),
         expected=lambda model, now: expected(model, now, besides=directory),
+        looks=looks(),
         stacks=lambda now_known, processes: Dumper(now_known, processes, hook=hook),
     )
 

@@ -48,9 +48,9 @@ from launchmon_agent.sources import HttpSource, LogSource, Look, Sensors
 T = TypeVar("T")
 
 SAMPLE_S = 1.0
-LOG_BUSY_S = 0.1
-LOG_QUIET_S = 0.25
-QUIET_AFTER_S = 5.0
+LOG_PAUSES = ((30.0, 0.5), (5.0, 0.25), (float("-inf"), 0.1))
+"""Seconds of silence → seconds between two looks at the log: each costs a turn of two threads."""
+
 RETRY_S = 5.0
 FOREVER_S = 86400.0
 STALL_DUMPS = 3
@@ -167,8 +167,9 @@ class Watch:
             if isinstance(event, Processes):
                 self._deaths.watch(event.processes)
         self._judge()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._poked.wait(), max(0.05, SAMPLE_S - (self._clock() - began)))
+        pause = asyncio.get_running_loop().call_later(max(0.05, SAMPLE_S - (self._clock() - began)), self._poked.set)
+        await self._poked.wait()
+        pause.cancel()
         self._poked.clear()
 
     async def _gpu_once(self) -> None:
@@ -233,8 +234,9 @@ class Watch:
             self._take_log_event(redacted(event))
         if not self._log.behind:
             state = self.model.log
-            quiet = state is None or state.grown_at is None or self._clock() - state.grown_at > QUIET_AFTER_S
-            await asyncio.sleep(LOG_QUIET_S if quiet else LOG_BUSY_S)
+            grown_at = None if state is None else state.grown_at
+            quiet_s = FOREVER_S if grown_at is None else self._clock() - grown_at
+            await asyncio.sleep(next(pause for after, pause in LOG_PAUSES if quiet_s >= after))
 
     def _take_log_event(self, event: Event) -> None:
         self.emit(event)

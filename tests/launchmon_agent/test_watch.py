@@ -8,9 +8,24 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Exit, Gpu, Gpus, Heartbeat, Host, Mark, Notice, Process, Processes, Ras, Run
+from launchmon_agent.events import (
+    Event,
+    Exit,
+    Gpu,
+    Gpus,
+    Heartbeat,
+    Host,
+    Leftovers,
+    Mark,
+    Notice,
+    Orphan,
+    Process,
+    Processes,
+    Ras,
+    Run,
+)
 from launchmon_agent.model import RunModel
-from launchmon_agent.sources import Sensors
+from launchmon_agent.sources import Look, Sensors
 from launchmon_agent.watch import Watch
 
 RUN = Run(0.0, id="x", pid=7, start_time=1.0, tp=2)
@@ -124,3 +139,29 @@ async def test_questions_that_nothing_can_answer_are_refused() -> None:
         await watch.window({"at": 0, "before": 0, "after": 1})
     with pytest.raises(Refused, match="no stacks"):
         await watch.dump()
+
+
+async def test_what_a_look_finds_is_told_once_and_again_when_it_has_changed() -> None:
+    answers = iter([None, *([Leftovers(1.0)] * 3), Leftovers(2.0), Leftovers(3.0, (Orphan(41, 1.0, "sglang::x"),))])
+    found: list[Event] = []
+    changed = asyncio.Event()
+
+    def listen(event: Event, _line: bytes) -> None:
+        if isinstance(event, Leftovers):
+            found.append(event)
+            if event.orphans:
+                changed.set()
+
+    parts = sensors()
+    parts.looks = (
+        Look("often", lambda _run, _now: next(answers, None), every_s=0.01),
+        Look("broken", lambda _run, _now: Leftovers(1.0 / 0), every_s=0.01),
+    )
+    watch = Watch(RUN, parts, None)
+    watch.listen(listen)
+    running = asyncio.create_task(watch.run())
+    await asyncio.wait_for(changed.wait(), 20)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert [event.at for event in found] == [1.0, 3.0]
+    assert watch.model.leftovers == found[-1]

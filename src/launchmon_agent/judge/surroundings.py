@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from launchmon_agent.events import Evidence, Next, Verdict
 from launchmon_agent.judge import words
 from launchmon_agent.judge.baselines import expectation
+from launchmon_agent.judge.circumstances import beside_stall
 from launchmon_agent.judge.clocks import Wait, clocks
 from launchmon_agent.judge.memory_sentence import memory_sentence
 from launchmon_agent.judge.remedies import context_of, remedies
 from launchmon_agent.judge.rules.serving import stopped_ranks
 from launchmon_agent.judge.scene import Scene
+from launchmon_agent.judge.supported import correction, feasible, refused_flags, supports
 
 UNFINISHED = frozenset(
     ("reading", "downloading", "compiling", "computing", "waiting-peer", "waiting-lock", "rank-missing", "one-behind")
@@ -21,6 +23,9 @@ UNFINISHED = frozenset(
 
 CURABLE = UNFINISHED - {"reading", "downloading", "compiling", "computing", "unknown"} | {"crashed"}
 """Kinds for which something can be changed. What works needs patience, which its rule says."""
+
+STILL = CURABLE - {"crashed"} | {"unknown"}
+"""Kinds in which nothing moves."""
 
 STUCK = frozenset({"deadlock-silent", "deadlock-spinning", "deadlock-divergent", "one-behind", "hung-serving"})
 
@@ -32,9 +37,13 @@ def complete(scene: Scene, verdict: Verdict) -> Verdict:
     evidence = verdict.evidence
     if verdict.verdict in UNFINISHED:
         evidence = (*evidence, *_usual(scene), *_clock(scene), *_memory(scene, verdict))
-    steps = verdict.next
+    if verdict.verdict in STILL:
+        evidence = (*evidence, *beside_stall(scene, verdict.verdict))
+    steps = feasible(verdict.next, scene.model.installed)
     if verdict.verdict in CURABLE and not set(verdict.blames) & set(stopped_ranks(scene)):
         steps = _merged(_remedies(scene, verdict), steps)
+    if verdict.verdict == "crashed":
+        steps = _corrected(scene, steps)
     if evidence == verdict.evidence and steps == verdict.next:
         return verdict
     return dataclasses.replace(verdict, evidence=evidence, next=steps)
@@ -93,7 +102,19 @@ def _functions(scene: Scene) -> list[tuple[str, ...]]:
 def _remedies(scene: Scene, verdict: Verdict) -> tuple[Next, ...]:
     marks = [mark.values["lock"] for mark in scene.model.marks("jit") if mark.values.get("lock")]
     context = context_of(scene.model, functions=_functions(scene), lock=marks[-1] if marks else None)
-    return remedies(verdict.verdict, context)
+    return remedies(verdict.verdict, context, supports(scene.model.installed))
+
+
+def _corrected(scene: Scene, steps: tuple[Next, ...]) -> tuple[Next, ...]:
+    """With the command put right first, where it names flags that the installed SGLang refused."""
+    failure, run, known = scene.model.first_failure, scene.model.run, scene.model.installed
+    if failure is None or run is None or known is None:
+        return steps
+    names = refused_flags(f"{failure.text}\n{failure.detail or ''}", known)
+    better = correction(names, known, run.argv) if names else None
+    if better is None:
+        return steps
+    return (better, *(step for step in steps if step.change or step.do != "relaunch"))[:MOST_NEXT]
 
 
 def _merged(first: Sequence[Next], then: Sequence[Next]) -> tuple[Next, ...]:

@@ -22,6 +22,7 @@ from launchmon_agent.events import (
     Log,
     LogError,
     Mark,
+    ModelFiles,
     Notice,
     Processes,
     Progress,
@@ -32,6 +33,7 @@ from launchmon_agent.events import (
 from launchmon_agent.judge.gauges import Counter, Rate
 from launchmon_agent.judge.stackview import StackView, view
 from launchmon_agent.judge.tracks import GpuTrack, ProcessTrack
+from launchmon_agent.judge.transfer import Transfer
 
 DUMPS = 8
 """Newest dumps kept: two rounds of three, and what somebody asked for meanwhile."""
@@ -47,6 +49,9 @@ HOST_FLOOR, HOST_SURE = MIB, 8 * MIB
 
 NOISE_S = 4.0
 """What a watchdog that only warns writes, its own stack dump included, comes within this time."""
+
+STAMP_S = 2.0
+"""Log lines tell whole seconds, and the next sample comes within one."""
 
 _ACCESS = re.compile(r'(?:INFO: +)?[\w.:\[\]-]+ - "[A-Z]+ /')
 """Uvicorn's access lines: our own looks at the server make them, and a prober's."""
@@ -72,11 +77,14 @@ class EvidenceWindow:
         self.last_mark: Mark | None = None
         self.batch_at: float | None = None  # a rank said that it computes a batch
         self.rank_seen_at: dict[str, float] = {}  # when each rank was last among the processes
+        self.pids_match = False  # NVML's pids are those that we see: a rank was found by its own
         self.beats: dict[str, Beat] = {}
         self.beats_at: float | None = None
         self.requests_moved_at: float | None = None  # the numbers of requests, as the server tells them
         self.requests: tuple[int | None, int | None] | None = None  # running, queued
         self.ras: deque[Ras] = deque(maxlen=ANSWERS)
+        self.loading: Transfer | None = None  # read by the ranks since their weights began; None: not seen from there
+        self.arriving = Transfer()  # bytes of the model's files on the disk
         self.dumps: deque[Stacks] = deque(maxlen=DUMPS)
         self.observed_since: float | None = None
         self.processes_at: float | None = None
@@ -135,6 +143,9 @@ class EvidenceWindow:
                 return self._fold_ras(event)
             case Expected():
                 self.expected = event
+            case ModelFiles():
+                if event.here is not None:
+                    self.arriving.feed(event.at, event.here)
             case Stacks():
                 self.dumps.append(event)
             case Verdict() | Notice():
@@ -161,11 +172,17 @@ class EvidenceWindow:
             if track is None or track.key != (process.pid, process.start_time):
                 track = self._renamed(process.pid, process.start_time) or ProcessTrack(process)
             stirred |= track.feed(event.at, process)
+            self.pids_match |= process.gpu_mapped_by == "pid"
             place[name] = track
         stirred |= ranks.keys() != self.ranks.keys() or others.keys() != self.others.keys()
         self.rank_seen_at.update(dict.fromkeys(ranks, event.at))
         self.ranks, self.others = ranks, others
+        self._feed_loading(event.at)
         return stirred
+
+    def _feed_loading(self, at: float) -> None:
+        if self.loading is not None and all(track.read.known(at) for track in self.ranks.values()):
+            self.loading.feed(at, sum(track.bytes_read for track in self.ranks.values()))
 
     def _renamed(self, pid: int, start_time: float) -> ProcessTrack | None:
         """A rank is named by its place until it has a title."""
@@ -206,9 +223,18 @@ class EvidenceWindow:
     def _fold_mark(self, mark: Mark) -> None:
         if mark.id == "args":
             self.batch_at = None
+            self.loading = None
             self._bars.clear()
+        if (mark.what, mark.phase) == ("begin", "weights") and self.loading is None and self._watched_at(mark.at):
+            self.loading = Transfer()
+            self._feed_loading(mark.at)
         self.mark_at = max(self.mark_at or 0.0, mark.at)
         self.last_mark = mark
+
+    def _watched_at(self, at: float) -> bool:
+        """Whether the ranks' bytes were counted already: who attaches later does not know what was read before."""
+        first = [track.read.first_at for track in self.ranks.values()]
+        return bool(first) and all(time is not None and time <= at + STAMP_S for time in first)
 
     def _fold_beats(self, event: Heartbeat) -> bool:
         self.beats_at = event.at

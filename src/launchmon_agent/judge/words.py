@@ -29,6 +29,14 @@ def size(count: float) -> str:
     raise AssertionError("the last unit takes everything")
 
 
+def part(done: float, total: float) -> str:
+    """``41 of 547 GiB``: both in the unit of the whole."""
+    whole = size(total)
+    unit = whole.partition(" ")[2]
+    amount = done / 1024 ** _UNITS.index(unit)
+    return f"{amount:.0f} of {whole}" if unit == "B" or amount >= 10 else f"{amount:.1f} of {whole}"
+
+
 def rate(bps: float) -> str:
     return f"{size(bps)}/s"
 

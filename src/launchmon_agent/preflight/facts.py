@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import resource
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Gpus, Orphan
+from launchmon_agent.modelfiles import INDEX, read_json, shards, snapshot
 from launchmon_agent.runs.launch import Plan
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.gpu import GpuSensor
@@ -22,7 +22,6 @@ from launchmon_agent.stacks.permission import check as ptrace_refusal
 
 SHM = "/dev/shm"  # noqa: S108 - only looked at
 
-_LARGEST_JSON = 64 << 20
 _BATONS = ("*/*/lock", "*/lock", "lock")
 _AITER = (".aiter/**/lock_*", "aiter/**/lock_*")
 
@@ -87,34 +86,14 @@ def model(plan: Plan) -> Model | None:
         return None
     path = os.path.join(plan.cwd, name)
     if not os.path.isdir(path):
-        found = _snapshot(name, plan.env)
+        found = snapshot(name, plan.env)
         if found is None:
             return None
         path = found
-    config = _json(os.path.join(path, "config.json"))
-    index = _json(os.path.join(path, "model.safetensors.index.json")) or {}
-    shards = sorted({name for name in (index.get("weight_map") or {}).values() if isinstance(name, str)})
-    missing = tuple(name for name in shards if not _has_content(os.path.join(path, name)))
-    return Model(path, config, len(shards) or None, missing)
-
-
-def _snapshot(name: str, env: Mapping[str, str]) -> str | None:
-    """Where the hub's cache has a repository (huggingface_hub, "Manage your cache"); None: not downloaded."""
-    home = env.get("HF_HOME") or os.path.join(env.get("XDG_CACHE_HOME") or _home(env, ".cache"), "huggingface")
-    cache = env.get("HF_HUB_CACHE") or os.path.join(home, "hub")
-    folder = os.path.join(cache, "models--" + name.replace("/", "--"))
-    revision = (proc.read(os.path.join(folder, "refs", "main"), 100) or b"").decode("ascii", "replace").strip()
-    path = os.path.join(folder, "snapshots", revision)
-    return path if revision and os.path.isdir(path) else None
-
-
-def _json(path: str) -> dict[str, Any] | None:
-    data = proc.read(path, _LARGEST_JSON)
-    try:
-        body = json.loads(data or b"")
-    except (ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
+    config = read_json(os.path.join(path, "config.json"))
+    names = shards(read_json(os.path.join(path, INDEX)))
+    missing = tuple(name for name in names if not _has_content(os.path.join(path, name)))
+    return Model(path, config, len(names) or None, missing)
 
 
 def _has_content(path: str) -> bool:

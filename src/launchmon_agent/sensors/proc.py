@@ -185,6 +185,21 @@ def environ(pid: int) -> dict[str, str] | None:
     return {name: value for name, equals, value in pairs if name and equals}
 
 
+def limits(pid: int) -> dict[str, int]:
+    """Limits of a process that keep a server from working, by name; one that is not set or not readable is left out.
+
+    Of open files the hard one, up to which SGLang raises the other; of locked memory the one in force, in bytes.
+    """
+    found = {}
+    for line in (read(f"{PROC}/{pid}/limits") or b"").decode("ascii", "replace").splitlines():
+        for title, name, column in (("Max open files", "open-files", 1), ("Max locked memory", "locked-memory", 0)):
+            if line.startswith(title):
+                value = line[len(title) :].split()[column]
+                if value.isdigit():
+                    found[name] = int(value)
+    return found
+
+
 def memory(pid: int) -> Memory | None:
     """From ``status``: cheap at any size of process, which ``smaps`` is not. None when the process is gone."""
     data = read(f"{PROC}/{pid}/status")

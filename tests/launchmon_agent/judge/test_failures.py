@@ -27,6 +27,7 @@ EXAMPLES = {
     "build-failed": ("graphs", "ninja: build stopped: subcommand failed."),
     "shared-memory": ("dist-init", "Error while creating shared memory segment /dev/shm/nccl-1 (size 9637888)"),
     "locked-memory": ("autotune", "ibv_reg_mr_iova2 failed with error Cannot allocate memory"),
+    "open-files": ("ready", "OSError: [Errno 24] Too many open files"),
     "unknown-flag": ("start", "launch_server.py: error: unrecognized arguments: --enable-reasoning"),
     "model-not-found": ("start", "OSError: Repo id must be in the form 'repo_name'"),
     "hub-refuses": ("start", "requests.exceptions.HTTPError: 401 Client Error: Unauthorized"),

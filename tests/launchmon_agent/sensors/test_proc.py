@@ -246,3 +246,14 @@ def test_a_connection_is_no_listener() -> None:
             accepted, _ = server.accept()
             with accepted:
                 assert proc.listening_inodes(os.getpid(), port) == {os.fstat(server.fileno()).st_ino}
+
+
+def test_the_limits_of_a_process_that_keep_a_server_from_working() -> None:
+    limits = "r.setrlimit(r.RLIMIT_NOFILE, (64, 256)); r.setrlimit(r.RLIMIT_MEMLOCK, (4096, 8192))"
+    program = f"import resource as r, time; {limits}; print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as limited:
+        assert limited.stdout is not None
+        limited.stdout.readline()
+        assert proc.limits(limited.pid) == {"open-files": 256, "locked-memory": 4096}
+        limited.kill()
+    assert proc.limits(limited.pid) == {}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 
-from launchmon_agent.events import Evidence, Exit, Gpu, Next, Verdict
+from launchmon_agent.events import Evidence, Exit, Next, Verdict
 from launchmon_agent.judge import words
 from launchmon_agent.judge.cause import RANK_ROLES, Cause, first_cause, first_gone, is_gpu_trouble, rank_of_gpu
+from launchmon_agent.judge.circumstances import beside_failure, stranger_evidence
 from launchmon_agent.judge.failures import failure_of
 from launchmon_agent.judge.scene import STALL_S, Scene
+from launchmon_agent.judge.supported import nearest_words, refused_flags
 from launchmon_agent.model import RunModel
 
 ASKED_TO_STOP = (-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT)
@@ -132,13 +134,20 @@ def crashed(scene: Scene, cause: Cause) -> Verdict:
         if row is not None:
             summary = f"{summary.rstrip('.')}. {row.says}"
             steps += [] if row.next is None else [row.next]
+            beside, more, first = beside_failure(scene, row.id, texts)
+            summary = f"{summary} {beside}" if beside else summary
+            evidence += more
+            steps = first + steps
+        refused = refused_flags("\n".join(texts), model.installed)
+        if refused and model.installed is not None:
+            summary = f"{summary} {nearest_words(refused, model.installed)}"
     elif cause.exit is not None and cause.kernel is None:
         summary += _death_words(scene, cause.exit)
     waiting = _unnoticed(scene, cause)
     if waiting:
         summary += f" {waiting}"
         steps.insert(0, Next("kill", (), "the launcher has not noticed; the others would wait for ever", "issue"))
-    evidence += _strangers(scene)
+    evidence += stranger_evidence(scene)
     evidence += [Evidence(f"{gone.rank or gone.role} (pid {gone.pid})", exit_words(gone)) for gone in model.exits]
     return Verdict(
         scene.now,
@@ -192,25 +201,6 @@ def _unnoticed(scene: Scene, cause: Cause) -> str:
         f"{len(scene.alive)} of {len(scene.rows)} ranks still live and wait for it; "
         f"the launcher has not noticed in {words.span(scene.now - gone.at)}."
     )
-
-
-def _strangers(scene: Scene) -> list[Evidence]:
-    """Who else holds memory on our GPUs: orphans of an earlier launch, or somebody else's work."""
-    gpus = scene.model.gpus
-    if gpus is None or not any(track.process.gpu_mapped_by == "pid" for track in scene.window.ranks.values()):
-        return []  # pids of another namespace cannot be told from ours
-    ours = {track.process.pid for track in (*scene.window.ranks.values(), *scene.window.others.values())}
-    ours |= {exit_.pid for exit_ in scene.model.exits}
-    return [_stranger(gpu, ours) for gpu in gpus.gpus if _held(gpu, ours)][:3]
-
-
-def _held(gpu: Gpu, ours: set[int]) -> int:
-    return sum(process.memory or 0 for process in gpu.processes if process.pid not in ours)
-
-
-def _stranger(gpu: Gpu, ours: set[int]) -> Evidence:
-    pids = ", ".join(str(process.pid) for process in gpu.processes if process.pid not in ours and process.memory)
-    return Evidence(f"GPU {gpu.index}", f"{words.size(_held(gpu, ours))} held by pid {pids}, which is not of this run")
 
 
 def exit_words(exit_: Exit) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from launchmon_agent.events import Evidence, Next, Progress, Verdict
 from launchmon_agent.judge import words
@@ -15,6 +16,9 @@ READS_FLOOR = 1024 * 1024
 """Bytes per second over all ranks that are worth a verdict of their own while the log still speaks."""
 
 NETWORK_FILESYSTEMS = ("nfs", "ceph", "fuse", "lustre", "gpfs", "beegfs", "cifs", "smb3", "9p", "glusterfs", "s3fs")
+
+FILES_FRESH_S = 15.0
+"""The files are looked at each 5 s, and told of when they have changed."""
 
 JUST_NOW_S = 3.0
 
@@ -100,26 +104,48 @@ def downloading(scene: Scene) -> Verdict | None:
             if (said := meaning(group)) is not None and said.id == "hub-download"
             for rank in group.ranks
         )
-    if bar is None and not children and not stuck:
+    grows = _files_grow(scene)
+    if bar is None and not children and not stuck and not grows:
         return None
     bps = scene.window.net.value if scene.window.net.known(scene.now) else None
+    if grows:
+        bps = scene.window.arriving.bps
     moves = scene.moving("host-net", "write")
     said_bar = f" ({bar.done} of {bar.total} files)" if bar is not None else ""
     rate = f" at {words.rate(bps)}" if bps else ""
-    if moves or bar is None or (scene.log_quiet_s or 0.0) < STALL_S:
-        summary = f"The model is being downloaded{said_bar}{rate}."
+    if moves or grows or bar is None or (scene.log_quiet_s or 0.0) < STALL_S:
+        summary = f"The model is being downloaded{said_bar}{rate}{_arrived_words(scene)}."
     else:
         summary = f"The model is being downloaded{said_bar}, but nothing has arrived for {words.span(scene.quiet_s)}."
     return Verdict(
         scene.now,
         verdict="downloading",
-        confidence="high" if moves else "medium",
+        confidence="high" if moves or grows else "medium",
         summary=summary,
         blames=stuck if len(stuck) < len(scene.outstanding) else (),
         evidence=tuple(_movers_evidence(moves)),
         ruled_out=scene.ruled_out("crashed", "compiling"),
         next=(Next("wait", (), "or download beforehand and set HF_HUB_OFFLINE=1"),),
     )
+
+
+def _files_grow(scene: Scene) -> bool:
+    """Unfinished files of the model have grown between the last two looks at them."""
+    files = scene.model.model_files
+    if files is None or not files.unfinished or scene.phase not in ("start", "spawn", *WEIGHTS):
+        return False
+    return scene.now - files.at <= FILES_FRESH_S and (scene.window.arriving.bps or 0.0) >= READS_FLOOR / 64
+
+
+def _arrived_words(scene: Scene) -> str:
+    """``, 41 of 547 GiB, about 4m26s left``; what is not known is not said."""
+    files = scene.model.model_files
+    if files is None or files.here is None or not files.unfinished:
+        return ""
+    if files.total is None:
+        return f", {words.size(files.here)} so far"
+    left = scene.window.arriving.left_s(files.total - files.here) if _files_grow(scene) else None
+    return f", {words.part(files.here, files.total)}{_left(left)}"
 
 
 def _recent(scene: Scene, at: float | None) -> bool:
@@ -160,6 +186,9 @@ def _reading_words(scene: Scene, readers: Sequence[str], total: float, moves: li
     verb = "read" if len(readers) > 1 else "reads"
     what = "weights" if scene.phase in WEIGHTS else "files"
     kinds = {mover.what for mover in moves}
+    load = _load(scene)
+    if load is not None and load.bps:
+        total = load.bps
     if total >= 1024:
         how = f" at {words.rate(total)}"
     elif "disk-sleep" in kinds:
@@ -169,14 +198,45 @@ def _reading_words(scene: Scene, readers: Sequence[str], total: float, moves: li
     done = sum(track.bytes_read for track in scene.tracks.values())
     so_far = f", {words.size(done)} so far" if done >= READS_FLOOR else ""
     bar = _bar(scene, WEIGHTS)
+    eta = _eta(bar)
+    if load is not None:
+        so_far = f", {words.part(load.done, load.total)}"
+        eta = _left(load.left_s) or eta
     if bar is not None and bar.total and bar.done >= bar.total:
-        text = f"{who} still {verb} {what}{how}{so_far}: the bar at 100 % only counts files that were opened."
+        text = f"{who} still {verb} {what}{how}{so_far}{eta}: the bar at 100 % only counts files that were opened."
     else:
-        text = f"{who} {verb} {what}{how}{so_far}{_bar_words(bar)}{_eta(bar)}."
+        text = f"{who} {verb} {what}{how}{so_far}{_bar_words(bar)}{eta}."
     if not late:
         return text
     waiting = [rank for rank in scene.outstanding if rank not in readers]
     return f"{text} {words.who(ranks_words(scene, waiting))} {words.verb(waiting, 'waits', 'wait')} for it."
+
+
+class _Load(NamedTuple):
+    """The weights as bytes. ``bps`` and ``left_s`` are None where they are not known."""
+
+    done: float
+    total: int
+    bps: float | None
+    left_s: float | None
+
+
+def _load(scene: Scene) -> _Load | None:
+    """Of a model that one node reads whole, watched from its beginning. None: the bytes do not tell how far it is.
+
+    The ranks share the page cache, so all of them together read each byte once; where they do not (a file system that
+    caches nothing), they have soon read more than there is.
+    """
+    files, loading = scene.model.model_files, scene.window.loading
+    if scene.phase != "weights" or scene.nnodes > 1 or files is None or loading is None:
+        return None
+    if not files.total or files.unfinished or not READS_FLOOR <= loading.done <= files.total:
+        return None
+    return _Load(loading.done, files.total, loading.bps, loading.left_s(files.total - loading.done))
+
+
+def _left(seconds: float | None) -> str:
+    return "" if seconds is None else f", about {words.span(max(1.0, seconds))} left"
 
 
 _KIND_WORDS = {

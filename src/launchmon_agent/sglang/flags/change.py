@@ -89,13 +89,19 @@ def apply(argv: Sequence[str], change: Change, flags: FlagList = NOTHING_KNOWN) 
         )
     warnings: list[str] = []
     for written_name in change.drop:
-        words = _without(words, flags.resolve(written_name), flags)
+        words = _without(words, _to_drop(words, written_name, flags), flags)
     for item in change.add:
         words = _with(words, item, flags, warnings)
     if change.touches_flags:
         warnings += contradictions(words, flags)
         warnings += _unknown(words, flags)
     return Applied(words, tuple(dict.fromkeys(warnings)))
+
+
+def _to_drop(argv: Sequence[str], name: str, flags: FlagList) -> str:
+    """Its full name; as it is written where the command gives a flag that SGLang does not take."""
+    refused = flags.full_name(name) is None and any(one.written == name for one in given(argv, flags))
+    return name if refused else flags.resolve(name)
 
 
 def _without(argv: tuple[str, ...], name: str, flags: FlagList) -> tuple[str, ...]:

@@ -164,3 +164,17 @@ def test_the_command_line_can_be_pasted_and_hides_secrets() -> None:
         "cd '/my dir' && env -u B A='1 2' HF_TOKEN='•••' "
         "python -m sglang.launch_server --model-path m --api-key '•••' --x 'a b'"
     )
+
+
+def test_a_flag_that_sglang_does_not_take_can_be_dropped() -> None:
+    assert changed(("--tp-sise", "8", "--port", "1"), "drop --tp-sise", "--tp-size=8") == (
+        "--port",
+        "1",
+        "--tp-size",
+        "8",
+    )
+
+
+def test_a_flag_that_is_neither_given_nor_known_cannot() -> None:
+    with pytest.raises(Refused, match="--tp-sise"):
+        changed((), "drop --tp-sise")
