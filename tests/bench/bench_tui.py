@@ -71,11 +71,12 @@ async def live(session: FakeSession, lines_a_second: int) -> None:
 
 def app(lines_a_second: int) -> None:
     from launchmon.config import Config, Effective
+    from launchmon.connect import Asker
     from launchmon.tui.app import run_app
 
     playing = []
 
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         session = fake_session.seed()
         playing.append(asyncio.create_task(live(session, lines_a_second)))
         return session

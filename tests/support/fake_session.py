@@ -691,7 +691,7 @@ def main() -> None:
     scenario = SCENARIOS[sys.argv[1] if len(sys.argv) > 1 else "seed"]
     playing: list[asyncio.Task[None]] = []
 
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         session = scenario()
         playing.append(asyncio.create_task(_play(session)))
         return session
@@ -701,3 +701,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    from launchmon.connect import Asker

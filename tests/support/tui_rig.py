@@ -9,6 +9,7 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from launchmon.config import Config, Effective
+from launchmon.connect import Asker
 from launchmon.tui.app import LaunchmonApp, Outcome
 from launchmon.tui.panels.log import LogPanel
 from launchmon.tui.screens.run import RunScreen
@@ -76,7 +77,7 @@ class Rig:
 async def running(
     session: FakeSession, size: tuple[int, int] = (120, 40), config: Config = PLAIN
 ) -> AsyncIterator[Rig]:
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         return session
 
     app = LaunchmonApp(open_session, settings=Effective(config))

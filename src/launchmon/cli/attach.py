@@ -20,6 +20,7 @@ from launchmon.cli.common import (
 from launchmon.cli.runs import list_runs
 from launchmon.cli.showing import show
 from launchmon.cluster.session import AnySession
+from launchmon.connect import Asker
 from launchmon_agent.errors import Refused
 
 
@@ -40,11 +41,11 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     say_how_to_return(show(opener(wanted), on_verdict=on_verdict, read_only=read_only).session)
 
 
-def opener(which: dict[str, Any]) -> Callable[[], Awaitable[AnySession]]:
+def opener(which: dict[str, Any]) -> Callable[[Asker], Awaitable[AnySession]]:
     """How the app opens its session: attach first, so that a refusal is a line on stderr and no screen."""
 
-    async def opened() -> AnySession:
-        session = await open_session()
+    async def opened(asker: Asker) -> AnySession:
+        session = await open_session(asker=asker)
         try:
             await session.attach(**which)
         except Refused:
@@ -82,7 +83,7 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
     left = show(
         None,
         pick=pick,
-        attach=lambda found: opener(found.selector)(),
+        attach=lambda found, asker: opener(found.selector)(asker),
         on_verdict=on_verdict,
         read_only=read_only,
     )

@@ -35,7 +35,7 @@ def command(scenario: str, list_them: bool, detach: bool) -> None:
         click.echo(run_async(_start(scenario)).id)
         return
     need_terminal("launchmon demo --detach")
-    show(lambda: _opened(scenario), kill_on_exit=True)
+    show(lambda _: _opened(scenario), kill_on_exit=True)
 
 
 async def _launch(opened: Session, scenario: str, *, while_watched: bool) -> Run:

@@ -21,6 +21,7 @@ from launchmon.cli.showing import effective, show
 from launchmon.cluster.launching import commands
 from launchmon.cluster.session import AnySession, ClusterSession
 from launchmon.config import PREPARATIONS
+from launchmon.connect import Asker
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 
@@ -73,8 +74,8 @@ def command(
         return
     need_terminal("launchmon launch --detach -- …")
 
-    async def opened() -> AnySession:
-        session = await open_session()
+    async def opened(asker: Asker) -> AnySession:
+        session = await open_session(asker=asker)
         try:
             await _launch(session, plan)
         except Refused:

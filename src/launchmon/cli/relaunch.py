@@ -10,9 +10,10 @@ import click
 
 from launchmon.cli.common import chosen, need_terminal, open_session, run_async, say_how_to_return, selectors, session
 from launchmon.cli.showing import show
+from launchmon.cluster.session import AnySession
+from launchmon.connect import Asker
 from launchmon.ladder import ATTEMPTS, MINUTES, Ladder
 from launchmon.outcome import STUCK
-from launchmon.session import Session
 from launchmon.text import ledger_text, relaunch_plan_text
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action, Run
@@ -93,8 +94,8 @@ def command(
         return
     need_terminal("launchmon relaunch --detach")
 
-    async def opened() -> Session:
-        session = await open_session()
+    async def opened(asker: Asker) -> AnySession:
+        session = await open_session(asker=asker)
         try:
             await session.attach(**selectors_)
             await session.relaunch(**how)
@@ -138,7 +139,7 @@ async def _ladder(which: dict[str, Any], attempts: int, seconds: float) -> tuple
         return end.ready, await opened.ledger()
 
 
-def _show_steps(opened: Session) -> None:
+def _show_steps(opened: AnySession) -> None:
     """What happens, on stderr, as it happens."""
     shown: set[Action] = set()
 

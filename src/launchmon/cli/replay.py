@@ -37,7 +37,7 @@ def command(recording: str, at: str, as_json: bool) -> None:
     need_terminal(f"launchmon replay {recording} --json")
     from launchmon.tui.app import run_app
 
-    run_app(lambda: _opened(recording, at), opening="reading the recording", settings=effective())
+    run_app(lambda _: _opened(recording, at), opening="reading the recording", settings=effective())
 
 
 async def _opened(recording: str, at: str) -> ReplaySession:

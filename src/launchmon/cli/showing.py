@@ -11,6 +11,7 @@ import click
 from launchmon.alert import VerdictCommand
 from launchmon.cluster.session import AnySession
 from launchmon.config import Effective, load
+from launchmon.connect import Asker
 
 if TYPE_CHECKING:
     from launchmon.tui.app import Outcome
@@ -53,7 +54,7 @@ def complain_of_configuration() -> None:
 
 
 def show(
-    open_session: Callable[[], Awaitable[AnySession]] | None,
+    open_session: Callable[[Asker], Awaitable[AnySession]] | None,
     *,
     on_verdict: str | None = None,
     read_only: bool = False,
@@ -75,12 +76,12 @@ def show(
             VerdictCommand(session, settings.config.on_verdict)
         return session
 
-    async def opened() -> AnySession:
+    async def opened(asker: Asker) -> AnySession:
         assert open_session is not None
-        return prepared(await open_session())
+        return prepared(await open_session(asker))
 
-    async def attached(found: Any) -> AnySession:
-        return prepared(await attach(found))
+    async def attached(found: Any, asker: Asker) -> AnySession:
+        return prepared(await attach(found, asker))
 
     return run_app(
         None if open_session is None else opened,

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from launchmon import config
 from launchmon.actions import Action, in_scope
 from launchmon.config import Effective
+from launchmon.connect import Asker
 from launchmon.ladder import Ladder
 from launchmon.tui import attention, glyphs, theme
 from launchmon.tui.bindings import bindings, bound, method
@@ -25,6 +26,7 @@ from launchmon.tui.own_themes import OwnThemes
 from launchmon.tui.protocol import Found, SessionLike
 from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.connect import ConnectScreen
+from launchmon.tui.screens.ask import ScreenAsker
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Pick
@@ -40,8 +42,9 @@ logger = logging.getLogger("launchmon.tui")
 THEMES_LOOK_S = 2.0
 """How often a person's own themes are looked at for changes."""
 
-OpenSession = Callable[[], Awaitable[SessionLike]]
-Attach = Callable[[Found], Awaitable[SessionLike]]
+OpenSession = Callable[[Asker], Awaitable[SessionLike]]
+Attach = Callable[[Found, Asker], Awaitable[SessionLike]]
+"""A login may ask, also when a lost link is made again: as long as the session lasts."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +146,14 @@ class LaunchmonApp(App[Outcome]):
     def on_home_screen_chosen(self, event: HomeScreen.Chosen) -> None:
         opener = self._attach_found
         if opener is not None:
-            self._open(lambda: opener(event.found))
+            self._open(lambda asker: opener(event.found, asker))
 
     @work(exclusive=True, group="open")
     async def _open(self, opener: OpenSession) -> None:
         waiting = ConnectScreen(self._opening)
         await self.push_screen(waiting)
         try:
-            self.session = await opener()
+            self.session = await opener(ScreenAsker(self))
         except Refused as refusal:
             self._not_opened(waiting, refusal)
         except (ConnectionError, OSError) as error:

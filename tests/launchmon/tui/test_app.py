@@ -12,6 +12,7 @@ from textual.filter import NoColor
 from textual.widgets import Input
 
 from launchmon.actions import in_scope
+from launchmon.connect import Asker
 from launchmon.tui.app import LaunchmonApp, Outcome
 from launchmon.tui.protocol import Found, View
 from launchmon.tui.screens.connect import ConnectScreen
@@ -213,7 +214,7 @@ async def test_ctrl_c_leaves_out_of_a_dialog_and_a_text_field() -> None:
 async def test_a_demo_is_stopped_on_leaving() -> None:
     session = fake.ready()
 
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         return session
 
     app = LaunchmonApp(open_session, kill_on_exit=True)
@@ -288,7 +289,7 @@ async def test_no_color_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     session = fake.seed()
 
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         return session
 
     app = LaunchmonApp(open_session)
@@ -432,14 +433,14 @@ async def opening(open_session: Callable[[], object]) -> LaunchmonApp:
 async def test_a_refused_session_ends_the_app_with_the_reason() -> None:
     refusal = Refused("no such run", "it has ended", "launchmon runs")
 
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         raise refusal
 
     assert (await opening(open_session)).return_value == Outcome(refusal=refusal)
 
 
 async def test_a_broken_pipe_at_the_start_is_a_reason_too() -> None:
-    async def open_session() -> FakeSession:
+    async def open_session(_: Asker) -> FakeSession:
         raise ConnectionResetError("peer is gone")
 
     outcome = (await opening(open_session)).return_value
@@ -481,7 +482,7 @@ async def never(found: Found) -> FakeSession:
 async def test_home_lists_runs_and_enter_attaches() -> None:
     chosen: list[Found] = []
 
-    async def attach(found: Found) -> FakeSession:
+    async def attach(found: Found, _: Asker) -> FakeSession:
         chosen.append(found)
         return fake.seed()
 
@@ -524,7 +525,7 @@ async def test_a_server_that_starts_now_appears() -> None:
 
 
 async def test_a_refused_attach_goes_back_to_the_list() -> None:
-    async def attach(found: Found) -> FakeSession:
+    async def attach(found: Found, _: Asker) -> FakeSession:
         raise Refused("it has just ended", "", "")
 
     async with at_home(list(FOUND), attach) as rig:
