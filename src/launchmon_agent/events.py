@@ -53,6 +53,9 @@ class Run(Event):
     pp: int = 1
     dp: int = 1
     attention_dp: bool = False  # --enable-dp-attention: dp divides tp instead of multiplying it
+    ep: int = 1  # experts are split over so many ranks
+    attn_cp: int = 1  # context parallelism of attention
+    moe_dp: int = 1  # data parallelism of the experts
     nnodes: int = 1
     node_rank: int = 0
     host: str | None = None
@@ -403,6 +406,7 @@ class Log(Event):
     grown_at: float | None = None  # when the last byte arrived
     last: tuple[LastLine, ...] = ()  # of each rank
     error: str | None = None
+    file: str | None = None  # names the file, for one who was away: under another name, offsets are of another file
     node: int | None = None
 
 

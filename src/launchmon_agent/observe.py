@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from launchmon_agent.discover import Found
@@ -42,7 +43,7 @@ SIMULATED_GPUS = "LAUNCHMON_SIMULATED_GPUS"
 """Variable of a demo server that names the file with its simulated GPUs."""
 
 
-UNLOGGED = frozenset({"exit", "kernel", "action", "gpus", "host"})
+UNLOGGED = frozenset({"exit", "kernel", "action", "gpus", "host", "installed", "files", "leftovers"})
 """Kinds of events of which the log of a run that has ended tells nothing."""
 
 
@@ -59,8 +60,16 @@ def launched_run(
         for event in read_events(directory):
             if event.kind in UNLOGGED or not os.path.exists(directory.log):
                 watch.emit(event)
+            elif isinstance(event, Run) and watch.model.run is not None:
+                watch.emit(_with_what_lived(watch.model.run, event))
         return watch
     return Watch(run, _sensors(run, session=run.pid, directory=directory.path), log, exit_code=exit_code)
+
+
+def _with_what_lived(run: Run, recorded: Run) -> Run:
+    """With what only the living process told."""
+    version = run.engine_version or recorded.engine_version
+    return replace(run, engine_version=version, variables=recorded.variables, limits=recorded.limits)
 
 
 def foreign_run(found: Found, args: dict[str, Any]) -> Watch:

@@ -31,6 +31,9 @@ _SPELLINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "pp": (("--pp", "--pp-size"), ("--pi", "--pipeline-parallel-size")),
     "dp": (("--dp", "--dp-size"), ("--da", "--data-parallel-size")),
     "attn_dp": (("--attn-d", "--attn-dp-size"), ("--attention-d", "--attention-data-parallel-size")),  # 0.5.22+
+    "ep": (("--ep", "--ep-size"), ("--expert-p", "--expert-parallel-size")),
+    "attn_cp": (("--attn-c", "--attn-cp-size"), ("--attention-c", "--attention-context-parallel-size")),  # 0.5.9+
+    "moe_dp": (("--moe-dp", "--moe-dp-size"), ("--moe-da", "--moe-data-parallel-size")),  # 0.5.9+
     "attention_dp": (("--enable-dp", "--enable-dp-attention"),),
     "nnodes": (("--nn", "--nnodes"),),
     "node_rank": (("--no", "--node-rank"),),
@@ -57,6 +60,9 @@ class Command:
     pp: int = 1
     dp: int = 1
     attention_dp: bool = False
+    ep: int = 1
+    attn_cp: int = 1
+    moe_dp: int = 1
     nnodes: int = 1
     node_rank: int = 0
     dist_init_addr: str | None = None
@@ -96,6 +102,9 @@ def parse(argv: Sequence[str]) -> Command:
         pp=_number(given, "pp", 1),
         dp=attn_dp if attn_dp > 1 else _number(given, "dp", 1),
         attention_dp=attn_dp > 1 or "attention_dp" in given,
+        ep=_number(given, "ep", 1),
+        attn_cp=_number(given, "attn_cp", 1),
+        moe_dp=_number(given, "moe_dp", 1),
         nnodes=_number(given, "nnodes", 1),
         node_rank=_number(given, "node_rank", 0, least=0),
         dist_init_addr=given.get("dist_init_addr"),

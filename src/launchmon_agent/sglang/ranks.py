@@ -1,15 +1,23 @@
 """Which ranks a run should have on its node, by its sizes. Pure.
 
-The order of coordinates in a tag and the split of ranks over nodes are SGLang's own (``scheduler.py`` and
+The coordinates of a tag, their order and the split of ranks over nodes are SGLang's own (``scheduler.py`` and
 ``engine.py``, 0.4.6 to 0.5.23): only coordinates whose size is above one are shown.
 """
 
 from __future__ import annotations
 
 from launchmon_agent.events import Run
+from launchmon_agent.sglang.versions import Versions
 
 SINGLE = "TP0"
 """The name of the only rank of a run that prints no tags."""
+
+_ORDERS = (
+    (("DP", "PP", "ATTN_CP", "MOE_DP", "TP", "EP"), Versions.parse("0.5.5+")),
+    (("DP", "TP", "EP", "PP"), Versions.parse("0.4.10-0.5.4")),
+    (("DP", "TP", "PP"), Versions.parse("all")),
+)
+"""Coordinates of a tag, by release; EP came with 0.4.10. Of one that is not known it is the newest order."""
 
 
 def expected_ranks(run: Run) -> list[str]:
@@ -29,13 +37,23 @@ def expected_ranks(run: Run) -> list[str]:
 
 
 def _tag(run: Run, replica: int, stage: int, tp: int) -> str:
-    parts = []
-    if run.attention_dp and run.dp > 1:
-        parts.append(f"DP{tp // max(1, run.tp // run.dp)}")
-    elif run.dp > 1:
-        parts.append(f"DP{replica}")
-    if run.pp > 1:
-        parts.append(f"PP{stage}")
-    if run.tp > 1:
-        parts.append(f"TP{tp}")
-    return " ".join(parts) or SINGLE
+    """Coordinates whose size is above one, in the order of the release."""
+    numbers = {"PP": stage if run.pp > 1 else None, "TP": tp if run.tp > 1 else None, **_of_tp(run, tp)}
+    if run.dp > 1:
+        numbers["DP"] = tp // max(1, run.tp // run.dp) if run.attention_dp else replica
+    order = next(names for names, versions in _ORDERS if versions.holds(run.engine_version) is not False)
+    return " ".join(f"{name}{numbers[name]}" for name in order if numbers.get(name) is not None) or SINGLE
+
+
+def _of_tp(run: Run, tp: int) -> dict[str, int]:
+    """Coordinates that follow from the TP rank (``runtime_context.py`` and ``data_parallel_controller.py``, 0.5.23)."""
+    found = {}
+    if run.ep > 1:
+        experts = max(1, run.tp // run.moe_dp)
+        found["EP"] = tp % experts // max(1, experts // run.ep)
+    if run.attn_cp > 1:
+        attention_tp = max(1, run.tp // (run.dp if run.attention_dp else 1) // run.attn_cp)
+        found["ATTN_CP"] = tp // attention_tp % run.attn_cp
+    if run.moe_dp > 1:
+        found["MOE_DP"] = tp // max(1, run.tp // run.moe_dp)
+    return found

@@ -20,6 +20,7 @@ _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 SHOWN = (
     *("model_path", "tp_size", "pp_size", "dp_size", "ep_size", "enable_dp_attention", "attn_dp_size"),
+    *("attn_cp_size", "moe_dp_size"),
     *("nnodes", "node_rank", "host", "port", "device", "load_format", "attention_backend", "quantization"),
     *("disable_cuda_graph", "speculative_algorithm", "disaggregation_mode", "startup_weight_load_mode"),
     *("skip_server_warmup", "tokenizer_worker_num", "dist_init_addr", "watchdog_timeout", "dist_timeout"),
