@@ -16,12 +16,14 @@ OWN = {"LAUNCHMON_TEST_CACHE", "LAUNCHMON_REQUIRE_REAL"}
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_environment() -> Iterator[None]:
-    """State, settings and sockets in a directory of this session; a short path, since a socket's is limited."""
+    """State, settings, cache and sockets in a directory of this session; a short path, since a socket's is limited."""
     home = Path(tempfile.mkdtemp(prefix="lm-"))
     with pytest.MonkeyPatch.context() as patch:
-        for variable, name in (("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config"), ("XDG_RUNTIME_DIR", "run")):
-            (home / name).mkdir(mode=0o700)
-            patch.setenv(variable, str(home / name))
+        for kind in ("STATE", "CONFIG", "CACHE"):
+            patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+            (home / kind.lower()).mkdir(mode=0o700)
+        (home / "run").mkdir(mode=0o700)
+        patch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
         for variable in tuple(os.environ):
             launchmons = variable.startswith("LAUNCHMON_") and variable not in OWN
             if launchmons or variable in ("NO_COLOR", "TMUX", "TMUX_PANE", "COLUMNS", "LINES"):

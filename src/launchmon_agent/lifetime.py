@@ -19,8 +19,6 @@ GRACE_S = 1.5
 FINISH_S = 180.0
 """How long an agent whose client has gone stays for what was begun: longer than the slowest kill and start."""
 
-_LOOK_S = 0.1
-
 _ending = threading.Event()
 _unfinished: set[object] = set()
 
@@ -52,7 +50,7 @@ def _watch(descriptor: int) -> None:
     while not _ending.is_set() and not hangup.poll(1000 * GRACE_S):
         pass
     until = time.monotonic() + FINISH_S
-    while _unfinished and time.monotonic() < until:
-        time.sleep(_LOOK_S)
-    time.sleep(GRACE_S)
-    os._exit(0)
+    while True:
+        time.sleep(GRACE_S)
+        if not _unfinished or time.monotonic() > until:
+            os._exit(0)

@@ -63,7 +63,7 @@ def complaints() -> tuple[Complaint, ...]:
 def refusal(target: Target, failure: NotStarted) -> Refused:
     printed = _CONTROL.sub("", failure.printed.replace("\r", "\n"))
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
-    where = f"through {target.spec!r}" if target.kind == "via" else f"on {target.label}"
+    where = _where(target)
     what = f"no agent could be started {where}"
     if failure.ending is None:
         silence = "nothing was printed either" if not last else f"the last that was printed: {last}"
@@ -86,6 +86,10 @@ def refusal(target: Target, failure: NotStarted) -> Refused:
     return Refused(f"{what} ({how})", last)
 
 
+def _where(target: Target) -> str:
+    return f"through {target.spec!r}" if target.kind == "via" else f"on {target.label}"
+
+
 def _no_python(target: Target, status: int | None, printed: str) -> Refused | None:
     """What the script of :mod:`launchmon.connect.bootstrap` found."""
     looked = bootstrap.looked(printed)
@@ -93,13 +97,13 @@ def _no_python(target: Target, status: int | None, printed: str) -> Refused | No
         return _elsewhere(target, looked)
     if status == bootstrap.UNFIT_PYTHON and looked.unfit:
         return Refused(
-            f"no Python on {target.label} is fit for the agent",
+            f"no Python that was found {_where(target)} is fit for the agent",
             "; ".join(f"{path} {_shortcoming(version)}" for path, version in looked.unfit[:3]),
             "uv python install 3.12    # there; needs no root, and is found in ~/.local by itself",
         )
     if status in (bootstrap.NO_PYTHON, bootstrap.UNFIT_PYTHON):
         return Refused(
-            f"no Python was found on {target.label}",
+            f"no Python was found {_where(target)}",
             "neither PATH, nor the usual places, nor a running SGLang server has one; the agent needs 3.10 or newer",
             "uv python install 3.12    # there; needs no root, and is found in ~/.local by itself",
         )
@@ -107,7 +111,7 @@ def _no_python(target: Target, status: int | None, printed: str) -> Refused | No
 
 
 def _elsewhere(target: Target, looked: Looked) -> Refused:
-    what = f"no Python was found on {target.label} itself"
+    what = f"no Python was found {_where(target)} itself"
     if not looked.containers:
         pids = ", ".join(str(pid) for pid in looked.foreign)
         cause = f"the SGLang server there (pid {pids}) has one, but belongs to somebody else, whose program is not run"
@@ -118,9 +122,8 @@ def _elsewhere(target: Target, looked: Looked) -> Refused:
     if known is not None and known[1] in (None, *_ENTER):
         enter = f"{_ENTER[known[1] or 'docker']} {known[2][:12]}"
     prefix = {"local": "", "via": f"{target.spec} ", "ssh": f"ssh {_ssh_words(target.spec)} "}[target.kind]
-    return Refused(
-        what, f"the SGLang server there (pid {pid}) runs in a container, and its Python too", f"--via '{prefix}{enter}'"
-    )
+    cause = f"the SGLang server there (pid {pid}) runs in a container, and its Python too"
+    return Refused(what, cause, f"--via {shlex.quote(prefix + enter)}")
 
 
 def _shortcoming(version: str) -> str:
