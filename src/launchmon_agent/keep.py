@@ -13,6 +13,7 @@ import ctypes
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -50,8 +51,11 @@ CALM_S = 60.0
 CALM_SAMPLE_S = 10.0
 """One sample of each kind in SAMPLE_S is recorded; once a run has been ready for CALM_S, one in CALM_SAMPLE_S."""
 
-SAME_VERDICT_S = 60.0
-"""A verdict that differs from the one before only in its durations is recorded once a minute."""
+SAME_VERDICT_S = 15.0
+CALM_VERDICT_S = 60.0
+"""How often a verdict is recorded that differs from the one before only in its numbers; the second: of a ready server."""
+
+_NUMBERS = re.compile(r"\d[\w.,]*")
 
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
@@ -271,14 +275,10 @@ class Keeper:
         self._recording.append(_without_helpers(event))
 
     def _says_more(self, verdict: Verdict) -> bool:
-        """Whether it differs from the last recorded in more than its seconds, or that one is a minute old."""
+        """Whether it differs from the last recorded in more than its numbers, or that one is old."""
         last = self._recorded_verdict
-        same = last is not None and (last.verdict, last.confidence, last.blames) == (
-            verdict.verdict,
-            verdict.confidence,
-            verdict.blames,
-        )
-        if same and last is not None and verdict.at - last.at < SAME_VERDICT_S:
+        old = CALM_VERDICT_S if verdict.verdict in ("ready", "serving") else SAME_VERDICT_S
+        if last is not None and _wording(last) == _wording(verdict) and verdict.at - last.at < old:
             return False
         self._recorded_verdict = verdict
         return True
@@ -301,6 +301,10 @@ def _details(plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
         "change": tuple(attempt.get("change", ())),
         "outlets": from_json(Outlets, attempt.get("outlets", {})),
     }
+
+
+def _wording(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.verdict, verdict.confidence, verdict.blames, _NUMBERS.sub("#", verdict.summary)
 
 
 def _without_helpers(event: Event) -> Event:
