@@ -60,15 +60,17 @@ def files() -> tuple[str, ...]:
 
 
 def listed_hosts() -> list[str]:
-    """The hosts that the configuration names one by one, in its order; no patterns."""
+    """The hosts that the configuration names one by one, in its order; no patterns, and nothing that is no host."""
     hosts: dict[str, None] = {}
     for path in files():
         for keyword, words in _lines(path):
             if keyword == "host":
-                hosts.update(
-                    dict.fromkeys(word for word in words if word.isprintable() and not set(word) & set("*?!,"))
-                )
+                hosts.update(dict.fromkeys(word for word in words if _is_host(word)))
     return list(hosts)
+
+
+def _is_host(word: str) -> bool:
+    return word.isprintable() and not word.startswith("-") and not set(word) & set(" *?!,")
 
 
 def hashes_known_hosts() -> bool:
@@ -80,7 +82,7 @@ def hashes_known_hosts() -> bool:
     return False
 
 
-def _lines(path: str, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
+def _lines(path: str, within: tuple[str, ...] = ()) -> Iterator[tuple[str, list[str]]]:
     """Keyword in small letters and words of each line, those of included files in their place."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -100,8 +102,9 @@ def _lines(path: str, depth: int = 0) -> Iterator[tuple[str, list[str]]]:
             values = ([values[0][1:]] if values[0] != "=" else []) + values[1:]
         if keyword.lower() != "include":
             yield keyword.lower(), values
-        elif depth < DEEPEST:
+        elif len(within) < DEEPEST:
             base = os.path.dirname(SYSTEM_FILE) if path.startswith("/etc/") else os.path.expanduser("~/.ssh")
             for value in values:
                 for included in sorted(glob.glob(os.path.join(base, os.path.expanduser(value)))):
-                    yield from _lines(included, depth + 1)
+                    if included not in (path, *within):
+                        yield from _lines(included, (path, *within))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 import asyncssh
+from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
 from launchmon.connect.ssh import config, errors, hosts
+from launchmon.connect.ssh.hosts import Entry
 from launchmon.connect.ssh.login import Login, Questions
 from launchmon.connect.ssh.proxy import Proxy
 from launchmon.connect.ssh.settings import Settings, resolve
@@ -85,7 +87,9 @@ class Route:
             if settings.proxy_command is not None and not through_last:
                 proxy = await Proxy.start(settings.proxy_command)
             tunnel = self.connection if through_last else None
-            connecting = await _connecting(settings, login, tunnel, proxy)
+            known = await asyncio.to_thread(settings.known.find, _name(settings))
+            identities = await asyncio.to_thread(lambda: settings.agent_identities)
+            connecting = _connecting(settings, login, tunnel, proxy, _kinds(settings, known), identities)
             connection = await self._patiently(connecting, settings.connect_s)
         except BaseException as error:
             complaint = "" if proxy is None else await proxy.end()
@@ -140,10 +144,14 @@ class _NotTrusted(Exception):
         self.key = key
 
 
-async def _connecting(
-    settings: Settings, login: Login, tunnel: asyncssh.SSHClientConnection | None, proxy: Proxy | None
+def _connecting(
+    settings: Settings,
+    login: Login,
+    tunnel: asyncssh.SSHClientConnection | None,
+    proxy: Proxy | None,
+    kinds: Sequence[str],
+    identities: Sequence[bytes] | None,
 ) -> Awaitable[asyncssh.SSHClientConnection]:
-    identities = await asyncio.to_thread(lambda: settings.agent_identities)
     return asyncssh.connect(
         settings.address.host,
         () if settings.address.port is None else settings.address.port,
@@ -154,6 +162,7 @@ async def _connecting(
         proxy_command=None,
         client_factory=lambda: login,
         known_hosts=_trusted(settings),
+        server_host_key_algs=kinds,
         client_keys=iter(()),  # all of them come from the login; an empty list means the default ones
         client_certs=[],
         agent_identities=identities,
@@ -170,6 +179,20 @@ async def _connecting(
         keepalive_interval=KEEPALIVE_S,
         keepalive_count_max=KEEPALIVES,
     )
+
+
+def _kinds(settings: Settings, known: Sequence[Entry]) -> Sequence[str]:
+    """The kinds of host keys that are offered to talk about: those that are known first, but not them alone.
+
+    By itself asyncssh would offer those alone, and a host that has none of them any longer would end the connection
+    before it has shown what it has instead.
+    """
+    keys = [entry.key for entry in known if not entry.marker]
+    if not keys or not settings.any_host_key:
+        return ()
+    certified = get_default_certificate_algs() if any(entry.marker == "cert-authority" for entry in known) else []
+    kinds = [*certified, *(kind for key in keys for kind in key.sig_algorithms), *get_default_public_key_algs()]
+    return [kind.decode("ascii") for kind in dict.fromkeys(kinds)]
 
 
 def _distrust(settings: Settings, login: Login, error: Exception) -> Exception:

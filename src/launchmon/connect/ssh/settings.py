@@ -24,7 +24,10 @@ _MACHINES_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
 @dataclass(frozen=True)
 class Settings:
-    """``jumps``: hosts to go through, in order; ``known_as`` overrides what known_hosts calls it; ``keys``: paths."""
+    """``jumps``: hosts to go through, in order; ``known_as`` overrides what known_hosts calls it; ``keys``: paths.
+
+    ``any_host_key``: the kinds of host keys are not restricted.
+    """
 
     address: Address
     host: str
@@ -34,6 +37,7 @@ class Settings:
     proxy_command: str | None
     known_as: str | None
     known: KnownHosts
+    any_host_key: bool
     keys: tuple[str, ...]
     certificates: tuple[str, ...]
     only_these_keys: bool
@@ -75,6 +79,7 @@ def resolve(address: Address) -> Settings:
         proxy_command=cast("str | None", said.get("ProxyCommand")),
         known_as=cast("str | None", said.get("HostKeyAlias")),
         known=KnownHosts(_expanded(own), _expanded(others)),
+        any_host_key=said.get("HostKeyAlgorithms") is None,
         keys=_expanded(keys),
         certificates=_expanded(cast("Sequence[str]", said.get("CertificateFile", ()))),
         only_these_keys=bool(said.get("IdentitiesOnly")),
