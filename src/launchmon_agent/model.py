@@ -5,7 +5,6 @@ The agent's judge, the live view, a replay and the tests all hold one of these.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -34,11 +33,9 @@ from launchmon_agent.events import (
     Stacks,
     Verdict,
 )
+from launchmon_agent.samples import Samples
 from launchmon_agent.sglang.phases import PhaseBoard
 from launchmon_agent.sglang.ranks import expected_ranks
-
-HISTORY = 60
-"""Samples of each GPU kept for its sparkline."""
 
 KEPT = 500
 """Errors, exits, kernel messages and notices kept, oldest out first; the first error is never dropped."""
@@ -78,7 +75,7 @@ class RunModel:
         self.began_observing: float | None = None
         self._marks: list[Mark] = []
         self._progress: dict[tuple[str, str | None], Progress] = {}
-        self._gpu_history: dict[tuple[int | None, int], deque[float | None]] = {}
+        self.samples = Samples()
 
     # ------------------------------------------------------------------------------------------------------------ fold
 
@@ -94,6 +91,8 @@ class RunModel:
                 self.phases.apply(event)
                 self.phases.expect(self._expected(event))
             case Processes():
+                if self.processes is None or event.at > self.processes.at:
+                    self.samples.take_processes(event)
                 self.processes = event
             case Gpus():
                 self._fold_gpus(event)
@@ -144,8 +143,7 @@ class RunModel:
 
     def _fold_gpus(self, event: Gpus) -> None:
         self.gpus = event
-        for gpu in event.gpus:
-            self._gpu_history.setdefault((gpu.node, gpu.index), deque(maxlen=HISTORY)).append(gpu.util_percent)
+        self.samples.take_gpus(event)
 
     def _fold_mark(self, event: Mark) -> None:
         if self.launch_begins_with(event):
@@ -224,7 +222,7 @@ class RunModel:
 
     def gpu_history(self, index: int, node: int | None = None) -> Sequence[float | None]:
         """Utilisation of one GPU over the last samples, oldest first, percent."""
-        return tuple(self._gpu_history.get((node, index), ()))
+        return tuple(None if sample is None else sample.util_percent for sample in self.samples.of_gpu(index, node))
 
     def last_line_at(self, rank: str) -> float | None:
         if self.log is None:

@@ -69,6 +69,21 @@ class FakeBoard:
         self.cells = cells
 
 
+@dataclass(frozen=True)
+class FakeSamples:
+    """Utilisation as in the model's ``history``; all else has been for a minute what it is now."""
+
+    model: FakeModel
+
+    def of_gpu(self, index: int, node: int | None = None) -> Sequence[events.Gpu | None]:
+        gpus = () if self.model.gpus is None else self.model.gpus.gpus
+        past = self.model.history.get(index, [])
+        return [replace(gpu, util_percent=util) for gpu in gpus if gpu.index == index for util in past]
+
+    def of_rank(self, tag: str, node: int | None = None) -> Sequence[events.Process | None]:
+        return [row for row in self.model.rows if row.rank == tag for _ in range(60)]
+
+
 @dataclass
 class FakeModel:
     run: events.Run | None = None
@@ -92,6 +107,10 @@ class FakeModel:
 
     def gpu_history(self, index: int) -> Sequence[float | None]:
         return tuple(self.history.get(index, ()))
+
+    @property
+    def samples(self) -> FakeSamples:
+        return FakeSamples(self)
 
     def rank_rows(self) -> Sequence[events.Process]:
         return list(self.rows)

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Malformed, decode
-from launchmon_agent.model import HISTORY, STACKS_KEPT, RunModel
+from launchmon_agent.model import STACKS_KEPT, RunModel
+from launchmon_agent.samples import HISTORY
 
 KEPT_SAMPLES: dict[str, int] = {
     **dict.fromkeys(("processes", "gpus", "host", "http", "heartbeat", "ras", "log"), HISTORY),

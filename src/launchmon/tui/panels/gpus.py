@@ -7,6 +7,7 @@ import re
 from launchmon.config import Config
 from launchmon.tui import format as fmt
 from launchmon.tui.protocol import View
+from launchmon.tui.widgets.curve import curve
 from launchmon.tui.widgets.lines import Row, Span, joined
 from launchmon.tui.widgets.panel import Content, Panel, Space, dated
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
@@ -16,15 +17,19 @@ COLUMNS = (
     Column("index", "GPU", 3, align="right"),
     Column("name", "", 8, rank=6, most=22, grows=3),
     Column("memory", "mem GiB", 9, align="right"),
-    Column("fill", "", 8, rank=3, most=20, grows=1),
+    Column("fill", "", 6, rank=3, most=16, grows=1),
+    Column("filled", "", 8, rank=9, most=24, grows=1),
     Column("slope", "mem/s", 8, rank=7, align="right"),
     Column("util", "util", 4, align="right"),
-    Column("history", "", 8, rank=4, most=40, grows=2),
+    Column("history", "", 6, rank=4, most=40, grows=2),
     Column("power", "W", 7, rank=1, align="right"),
+    Column("drawn", "", 8, rank=8, most=24, grows=1),
     Column("heat", "°C", 3, rank=2, align="right"),
     Column("rank", "rank", 4, rank=5, most=8),
-    Column("note", "", 8, rank=4, most=30, grows=3),
 )
+
+NOTE = 30
+"""Most cells for what is wrong with a GPU. It is news, and stays longer than what is at rest."""
 
 SUMMARY_BELOW = 4
 """With fewer lines than this, a summary tells more than the first of the GPUs would."""
@@ -34,9 +39,10 @@ _VENDOR = re.compile(r"^(NVIDIA|AMD|GeForce|Instinct)\s+", re.IGNORECASE)
 
 class GpusPanel(Panel, can_focus=True):
     HELP = (
-        "One line a GPU: memory in use and in total, the utilisation of the last minute, power against its limit, "
-        "temperature, and the rank that lives there. A dash means that the driver does not tell. A GPU at 100% that "
-        "draws idle power only spins; memory that is equal on all GPUs and does not move means that nobody is loading."
+        "One line a GPU: memory in use and in total, utilisation, power against its limit, temperature, and the rank "
+        "that lives there. The small curves are the last minute, newest right, from nothing to all. A dash means that "
+        "the driver does not tell. A GPU at 100% that draws idle power only spins; memory that is equal on all GPUs "
+        "and does not move means that nobody is loading."
     )
 
     def __init__(self, hot_c: float = Config.hot_c, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
@@ -52,8 +58,9 @@ class GpusPanel(Panel, can_focus=True):
             return Content(head=(dated(_heading(_absence(gpus), "warn"), view, width),))
         if space.limit < min(SUMMARY_BELOW, len(gpus.gpus) + 1):
             return Content(head=(dated(summary(gpus), view, width),))
-        noted = any(_note(gpu) for gpu in gpus.gpus)
-        layout = lay_out([column for column in COLUMNS if noted or column.name != "note"], width - 1)
+        noted = max(len(_note(gpu)) for gpu in gpus.gpus)
+        notes = (Column("note", "", min(NOTE, noted), rank=1),) if noted else ()
+        layout = lay_out([*COLUMNS, *notes], width - 1)
         title = layout.heading()
         if gpus.source == "simulated":
             title = _titled(layout, "simulated")
@@ -97,26 +104,27 @@ def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:
     full = gpu.memory_used / gpu.memory_total if gpu.memory_used is not None and gpu.memory_total else None
     hot = gpu.temperature_c is not None and gpu.temperature_c >= hot_c
     heat = f"!{fmt.number(gpu.temperature_c)}" if hot else fmt.number(gpu.temperature_c)
-    history = fmt.sparkline(_recent(gpu, view), layout.width_of("history"))
+    past = view.model.samples.of_gpu(gpu.index, gpu.node)
+    used = [None if one is None else one.memory_used for one in past]
+    util = [None if one is None else one.util_percent for one in past]
+    power = [None if one is None else one.power_w for one in past]
     filled, rest = fmt.bar(full, layout.width_of("fill"))
     cells: dict[str, Cell] = {
         "index": (str(gpu.index), "plain"),
         "name": (short_name(gpu.name), "muted"),
         "memory": (fmt.used_of(gpu.memory_used, gpu.memory_total), "plain"),
         "fill": ((filled, "data"), (rest, "muted")),
+        "filled": curve(used, layout.width_of("filled"), gpu.memory_total),
         "slope": _slope(gpu.memory_slope),
         "util": (fmt.percent(gpu.util_percent), "plain" if gpu.util_percent else "muted"),
-        "history": (history, "data" if any(_recent(gpu, view)) else "muted"),
+        "history": curve(util, layout.width_of("history"), 100.0),
         "power": (_power(gpu), "plain"),
+        "drawn": curve(power, layout.width_of("drawn"), gpu.power_limit_w),
         "heat": (heat, "warn" if hot else "plain"),
         "rank": (_rank_on(gpu.index, view), "plain"),
         "note": (_note(gpu), "warn"),
     }
     return layout.row(cells)
-
-
-def _recent(gpu: Gpu, view: View) -> list[float | None]:
-    return list(view.model.gpu_history(gpu.index))
 
 
 def _slope(bytes_per_second: float | None) -> Span:

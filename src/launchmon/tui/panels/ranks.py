@@ -7,6 +7,7 @@ import signal
 from launchmon.tui import format as fmt
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
+from launchmon.tui.widgets.curve import curve
 from launchmon.tui.widgets.lines import Row, Span, joined_within
 from launchmon.tui.widgets.panel import Content, Panel, Space, dated
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
@@ -17,10 +18,12 @@ COLUMNS = (
     Column("pid", "PID", 7, rank=6, align="right"),
     Column("state", "S", 1, rank=5),
     Column("cpu", "CPU", 5, rank=1, align="right"),
+    Column("busy", "", 8, rank=9, most=24, grows=1),
     Column("gpu", "GPU", 3, rank=7, align="right"),
     Column("anon", "anon", 4, rank=4, align="right"),
     Column("file", "file", 4, rank=4, align="right"),
     Column("read", "read/s", 6, rank=2, align="right"),
+    Column("moved", "", 8, rank=10, most=24, grows=1),
     Column("blocked", "blocked in", 10, rank=3, most=24),
     Column("phase", "phase", 9, rank=2, most=20),
     Column("silent", "silent", 6, align="right"),
@@ -35,8 +38,9 @@ class RanksPanel(Panel, can_focus=True):
     HELP = (
         "One line a rank. CPU counts the rank with its children, because compilers run there. anon is memory of its "
         "own; file is mapped weights, shared between ranks and counted in each. S is the state (R runs, S sleeps, D "
-        "waits for a device). silent is the time since its last log line. A ready, idle rank spins at 100% CPU: that "
-        "is normal."
+        "waits for a device). silent is the time since its last log line. The small curves are the last minute, newest "
+        "right: CPU of one core, and bytes read and written, against the most of that minute. A ready, idle rank spins "
+        "at 100% CPU: that is normal."
     )
 
     def content(self, view: View, space: Space) -> Content:
@@ -66,23 +70,38 @@ def _kept(column: Column) -> Column:
 def _rank(process: Process, view: View, layout: Layout) -> Row:
     if process.pid == 0:
         return _absent(process, view)
-    cpu = process.tree_cpu_percent if process.tree_cpu_percent is not None else process.cpu_percent
+    cpu = _cpu(process)
     silent = _silent(process.rank, view)
+    past = view.model.samples.of_rank(process.rank or "", process.node)
+    moved = [None if one is None else _moved(one) for one in past]
     cells: dict[str, Cell] = {
         "rank": (process.rank or fmt.UNKNOWN, "strong"),
         "pid": (str(process.pid), "muted"),
         "state": (process.state or fmt.UNKNOWN, STATES.get(process.state or "", "plain")),
         "cpu": (fmt.percent(cpu, 1), "plain" if cpu else "muted"),
+        "busy": curve([None if one is None else _cpu(one) for one in past], layout.width_of("busy"), 100.0),
         "gpu": (fmt.number(process.gpu), "plain"),
         "anon": (fmt.size(process.rss_anon), "plain"),
         "file": (fmt.size(process.rss_file), "muted"),
         "read": (fmt.size(process.read_bps), "plain" if process.read_bps else "muted"),
+        "moved": curve(moved, layout.width_of("moved"), fmt.KIB**2),
         "blocked": (process.blocked_in or fmt.UNKNOWN, "muted"),
         "phase": _phase(process.rank, view),
         "silent": (fmt.duration(silent), "plain"),
         "children": (" ".join(f"{kind}×{count}" for kind, count in process.children.items()), "busy"),
     }
     return layout.row(cells)
+
+
+def _cpu(process: Process) -> float | None:
+    """With its children, because compilers run there."""
+    return process.tree_cpu_percent if process.tree_cpu_percent is not None else process.cpu_percent
+
+
+def _moved(process: Process) -> float | None:
+    """Bytes that it reads and writes per second."""
+    known = [rate for rate in (process.read_bps, process.write_bps) if rate is not None]
+    return sum(known) if known else None
 
 
 def _absent(process: Process, view: View) -> Row:
