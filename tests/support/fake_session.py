@@ -288,7 +288,7 @@ class FakeSession:
     """What the next dumps bring, the last of them again and again."""
     dumped: list[tuple[bool, str | None]] = field(default_factory=list)
     dump_gate: asyncio.Event | None = None
-    options: dict[str, Any] = field(default_factory=fake_relaunch.options)
+    local_log: str | None = None
     counted: list[str] = field(default_factory=list)
     count_gate: asyncio.Event | None = None
     count_most: int | None = None

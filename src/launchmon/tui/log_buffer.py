@@ -263,10 +263,12 @@ class Viewport:
 
 def _text_of(shown: Shown) -> str:
     """The line, with the number of ranks behind its prefix where it stands for several: ``[… TP0] ×8 Load…``."""
-    prefix = PREFIX.match(shown.line.text)
-    if shown.times == 1 or prefix is None:
-        return shown.line.text
-    return f"{prefix.group()}×{shown.times} {shown.line.text[prefix.end() :]}"
+    text = shown.line.text
+    if shown.times == 1 or text[:1].isspace():
+        return text
+    prefix = PREFIX.match(text)
+    begin = 0 if prefix is None else prefix.end()
+    return f"{text[:begin]}×{shown.times} {text[begin:]}"
 
 
 def _whole_cells(text: str, width: int) -> str:

@@ -56,29 +56,31 @@ def folded(lines: Sequence[LineLike]) -> list[Shown]:
     ]
 
 
-def _records(lines: Sequence[LineLike]) -> list[Sequence[LineLike]]:
-    """Lines with those that continue them: without a prefix, and of the same rank."""
+def _records(lines: Sequence[LineLike]) -> list[list[LineLike]]:
+    """Lines with those that continue them: indented, or of the same traceback."""
     records: list[list[LineLike]] = []
     for line in lines:
-        if records and PREFIX.match(line.text) is None and _ranked(line) and records[-1][0].rank == line.rank:
+        if records and PREFIX.match(line.text) is None and _goes_on(line, records[-1][0]):
             records[-1].append(line)
         else:
             records.append([line])
-    return list(records)
+    return records
+
+
+def _goes_on(line: LineLike, first: LineLike) -> bool:
+    return line.rank == first.rank and (line.text[:1].isspace() or line.level == first.level == "error")
 
 
 def _key(record: Sequence[LineLike]) -> tuple[str, ...]:
-    """What must be equal; empty for a record that is never folded."""
+    """What must be equal; empty for a record that is never folded: that of the launcher, and an empty line."""
     first = record[0]
     prefix = PREFIX.match(first.text)
-    if prefix is None or not _ranked(first) or prefix.end() == len(first.text):
+    if prefix is not None and first.rank in (None, LAUNCHER):
         return ()
-    return (first.text[prefix.end() :], *(line.text for line in record[1:]))
-
-
-def _ranked(line: LineLike) -> bool:
-    return line.rank is not None and line.rank != LAUNCHER
+    text = first.text if prefix is None else first.text[prefix.end() :]
+    return (text, *(line.text for line in record[1:])) if text.strip() else ()
 
 
 def _is_new(record: Sequence[LineLike], group: Sequence[Sequence[LineLike]]) -> bool:
-    return all(record[0].rank != other[0].rank for other in group)
+    """Of a rank that is not in the group yet. Whose a line without a prefix is, nobody knows."""
+    return PREFIX.match(record[0].text) is None or all(record[0].rank != other[0].rank for other in group)

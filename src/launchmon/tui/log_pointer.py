@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from launchmon.tui.log_buffer import Viewport
+from launchmon.tui.log_fold import Shown
 
 
 class Pointer:
@@ -37,6 +38,12 @@ class Pointer:
         if self.current is None or not any(row.shown.holds(self.current) for row in self._port.rows()):
             return None
         return self._port.index_of(self.current)
+
+    @property
+    def shown(self) -> Shown | None:
+        """The line that is pointed at, with those that are folded into it."""
+        place = self.place
+        return None if place is None else self._port.lines[place]
 
     @property
     def here(self) -> int | None:

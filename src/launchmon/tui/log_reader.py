@@ -50,6 +50,12 @@ class LogReader:
         self.message, self.loaded, self._owed = "", False, 0
         self._asked += 1
 
+    def rewound(self) -> None:
+        """The end of the log was taken away: forget its lines."""
+        self.viewport.forget()
+        self.loaded, self._owed = False, 0
+        self._asked += 1
+
     def scroll(self, rows: int) -> None:
         """Move as far as the lines at hand reach; :meth:`settle` fetches what is missing."""
         port = self.viewport
@@ -90,6 +96,17 @@ class LogReader:
             return ""
         share = percent(100 * line.offset / size) if size else percent(0)
         return share if line.number is None else f"{share} · line {thousands(line.number)}"
+
+    @property
+    def local_log(self) -> str | None:
+        """Path of the log, where it is a file on this machine."""
+        return self._session.local_log
+
+    @property
+    def place(self) -> int:
+        """Offset of the line that is pointed at, else of the one at the top of the screen."""
+        shown, line = self.pointer.shown, self.viewport.top_line
+        return shown.line.offset if shown is not None else 0 if line is None else line.offset
 
     # ------------------------------------------------------------------------------------------------- with the session
 
@@ -171,12 +188,13 @@ class LogReader:
 
     async def set_fold(self, fold: bool) -> None:
         """Show identical lines of several ranks as one, or each again; what is missing on the screen is fetched."""
-        port = self.viewport
-        port.set_fold(fold)
-        if port.follow:
+        kept = self._kept()
+        self.viewport.set_fold(fold)
+        if kept is None:
             await self._tail()
         else:
-            await self._fill()
+            self.viewport.show(*kept)
+            await self._fill(*kept)
 
     async def next_of(self, offsets: Iterable[int], forward: bool, what: str) -> None:
         """Jump to the next of these lines, or the one before; round the end of the file where there is none."""
@@ -197,6 +215,17 @@ class LogReader:
             offset, name = await self._session.place(line=target.line, moment=target.moment), ""
         await self.arrive(offset, name)
 
+    async def bookmarked(self) -> list[str]:
+        """All bookmarked lines in the order of the log, also those that a filter hides."""
+        windows = [await self._session.window(offset, 0, 1) for offset in sorted(self.pointer.bookmarks)]
+        return [line.text for window in windows for line in window.lines]
+
+    async def around(self, count: int) -> tuple[list[str], int]:
+        """``count`` lines before :attr:`place` and from it on, as they are filtered; and which of them it is."""
+        place = self.place
+        lines = (await self._window(place, count, count)).lines
+        return [line.text for line in lines], sum(line.offset < place for line in lines)
+
     async def find(self, forward: bool) -> None:
         """Go to the next hit of the search, or the one before; round the end of the file where there is none."""
         start = self._after_here() if forward else self._before_here()
@@ -209,7 +238,9 @@ class LogReader:
         if hit is not None:
             await self.arrive(hit, "from the other end" if wrapped else "")
         elif not self._overtaken:
-            self.message = f"not found: {self.search.pattern}"
+            group = self.pointer.shown
+            folded = group is not None and group.times > 1
+            self.message = "no other hit" if folded else f"not found: {self.search.pattern}"
 
     async def arrive(self, offset: int, message: str) -> None:
         """Show and point at the line that holds ``offset``; where it is not wanted, at one beside it."""
@@ -224,8 +255,7 @@ class LogReader:
     async def _find(self, start: int, forward: bool) -> int | None:
         """Slice by slice, until something is found or a person wants something else. A folded line is found once."""
         size = self._size()
-        here = self.pointer.place
-        group = None if here is None else self.viewport.lines[here]
+        group = self.pointer.shown
         at: int | None = start
         while at is not None and not self._overtaken:
             found = await self._session.search(self.search.pattern, at, forward, self.search.regex, self.only)
@@ -233,7 +263,7 @@ class LogReader:
                 at = found.next
                 if at is not None and size:
                     self.say(f"searching… {percent(100 * (at if forward else size - at) / size)}")
-            elif group is not None and group.others and group.holds(found.offset):
+            elif group is not None and group.times > 1 and group.holds(found.offset):
                 at = found.offset + 1 if forward else found.offset
             else:
                 return found.offset
@@ -251,6 +281,8 @@ class LogReader:
         self.loaded = True
         while not port.buffer.lines and not port.buffer.at_end and not self._overtaken:
             await self._later()
+        if port.fold and not port.buffer.at_start:
+            await self._earlier()  # what folds into the first lines must not depend on where the window began
         port.show(offset, above)
         await self._fill(offset, above)
 
@@ -299,12 +331,23 @@ class LogReader:
 
     async def _look_again(self) -> None:
         """Fetch what is on the screen anew: it is to be shown differently."""
-        place = None if self.viewport.follow else self.viewport.top_line
+        kept = self._kept()
         self._owed, self.message = 0, ""
-        if place is None:
+        if kept is None:
             await self._tail()
         else:
-            await self._jump(place.offset, above=0)
+            await self._jump(*kept)
+
+    def _kept(self) -> tuple[int, int] | None:
+        """The line that stays where it is when lines are shown differently, and the rows above it; None: the end."""
+        port = self.viewport
+        rows = port.rows()
+        if port.follow or not rows:
+            return None
+        for above, row in enumerate(rows):
+            if row.shown.holds(self.pointer.current):
+                return row.line.offset, above
+        return rows[0].line.offset, 0
 
     async def _window(self, at: int | str, before: int, after: int) -> WindowLike:
         return await self._session.window(at, before, after, self.only, self.raw)

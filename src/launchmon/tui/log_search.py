@@ -37,8 +37,18 @@ class Search:
             return ""
         return f"/{self.pattern}" if self._failed else f"/{self.pattern} {self._tally}"
 
-    async def count(self, current: int | None) -> None:
-        """Count on to the end of the log as it is now; ``current`` is the line on which the search stands.
+    @property
+    def job(self) -> object:
+        """Changes with every search: what is counted for another one is of no use any more."""
+        return self._tally
+
+    def stand_on(self, current: int | None) -> None:
+        """Which line the search has arrived at; the next slice of the count tells its place."""
+        if self._tally is not None:
+            self._tally.current = current
+
+    async def count(self) -> None:
+        """Count on to the end of the log as it is now.
 
         A count that fails leaves the search as it is: what the search itself says of its pattern is shown.
         """
@@ -46,7 +56,7 @@ class Search:
         if tally is None or self._failed:
             return
         try:
-            await tally.run(current)
+            await tally.run()
         except (Refused, ConnectionError, OSError):
             self._failed = tally is self._tally
         self._changed()

@@ -26,6 +26,8 @@ class Tally:
         self._generation: int | None = None
         self._ends, self._counts = [0], [0]
         self._unfinished, self.done = 0, False
+        self.current: int | None = None
+        """Offset of the line on which the search stands; it may change while :meth:`run` does."""
         self.place: int | None = None
         """Which of the lines found is the current one, from 1; None until that is known."""
         self._located: int | None = None
@@ -35,7 +37,7 @@ class Tally:
         if self._generation is None:
             return "counting"
         total = f"{thousands(self.total)}{'' if self.done else '…'}"
-        place = "" if self.place is None else f"{thousands(self.place)} of "
+        place = "" if self.place is None or self._located != self.current else f"{thousands(self.place)} of "
         way = "" if self.done or not self._size else f" {percent(100 * self._came_to / self._size)}"
         return f"{place}{total}{way}"
 
@@ -44,10 +46,8 @@ class Tally:
         """Lines found so far."""
         return self._counts[-1] + self._unfinished
 
-    async def run(self, current: int | None) -> None:
-        """Count on to the end of the log as it is now. ``current`` is the offset of the line whose place is wanted."""
-        if current != self._located:
-            self.place = self._located = None
+    async def run(self) -> None:
+        """Count on to the end of the log as it is now, and find the place of :attr:`current`."""
         while True:
             slice_ = await self._count(self._came_to, None)
             if slice_.generation != self._generation:
@@ -59,17 +59,23 @@ class Tally:
             self._ends.append(slice_.next)
             self._counts.append(self._counts[-1] + slice_.count)
             self._unfinished, self.done = slice_.unfinished, slice_.done
-            if current is not None and self._located is None and current <= self._came_to:
-                await self._locate(current)
+            await self._locate()
             self._changed()
-            if slice_.done:
+            if slice_.done and self._located == self.current:
                 return
 
     @property
     def _came_to(self) -> int:
         return self._ends[-1]
 
-    async def _locate(self, offset: int) -> None:
+    async def _locate(self) -> None:
+        """Find which of the lines the current one is, if the counting has come that far."""
+        offset = self.current
+        if offset == self._located or (offset is not None and offset > self._came_to):
+            return
+        if offset is None:
+            self.place = self._located = None
+            return
         known = bisect_right(self._ends, offset) - 1
         at, before = self._ends[known], self._counts[known]
         while at < offset:

@@ -186,6 +186,9 @@ class SessionLike(Protocol):
     def age(self) -> float:
         """Seconds since the last event, by this machine's clock."""
         ...
+    @property
+    def local_log(self) -> str | None: ...  # path of the log, where it is a file on this machine
+
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Calls back on the event loop whenever anything changed; returns how to stop that."""

@@ -23,6 +23,9 @@ _ROUTINE = re.compile(rb"^\[[^\]\n]{8,60}\] (?:(?:Decode|Prefill) batch|INFO:  )
 """What a busy server writes, gigabytes in the end; searching it for all literals would take ten times as long."""
 
 _NAMES = {b"DEBUG": "debug", b"INFO": "info", b"WARNING": "warning", b"ERROR": "error", b"CRITICAL": "error"}
+_TOLD = ("warning", "error")
+"""Levels that a line has only by its wording or name; any other line is at least "info"."""
+
 _SEVERITIES = {"fatal": "error", "error": "error", "consequence": "error", "warning": "warning"}
 
 
@@ -69,13 +72,15 @@ def inherited(level: str, line: bytes) -> str:
 
 def may_tell(block: bytes, level: str) -> bool:
     """False only when no line of the block tells ``level`` or a more serious one: a quick look."""
+    if level not in _TOLD:
+        return True
     rest = _ROUTINE.sub(b"", block)
     return any(literal in rest for literal in telling(level))
 
 
 @functools.cache
 def telling(level: str) -> tuple[bytes, ...]:
-    """Literals of which every line that tells ``level``, or a more serious one, holds one at least."""
+    """Literals of which every line that tells ``level``, of :data:`_TOLD`, or a more serious one holds one at least."""
     wanted = LEVELS[LEVELS.index(level) :]
     found = {anchor for row in level_rows() if row.level in wanted for anchor in row.anchors}
     for error in table.error_rows():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from textual import events
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Vertical
 from textual.worker import Worker
 
 from launchmon.tui import format as fmt
+from launchmon.tui import log_pager
 from launchmon.tui.log_places import failures, next_of, phase_begins, target, tracebacks
 from launchmon.tui.log_reader import LogReader
 from launchmon.tui.panels.log_prompt import LogPrompt
@@ -19,6 +22,7 @@ from launchmon.tui.panels.log_rows import GUTTER, Marks, log_row, matcher
 from launchmon.tui.panels.log_title import title_row
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.widgets.lines import Lines, Row
+from launchmon_agent.errors import Refused
 from launchmon_agent.events import LAUNCHER, LogError
 from launchmon_agent.log.only import Only
 
@@ -62,7 +66,9 @@ class LogPanel(Vertical):
         self._prompt = LogPrompt()
         self._view: View | None = None
         self._seen: tuple[int, int] | None = None
+        self._growing: Worker[None] | None = None
         self._counting: Worker[None] | None = None
+        self._counted: object = None
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -76,11 +82,11 @@ class LogPanel(Vertical):
         self._view = view
         log = view.model.log
         grown = None if log is None else (log.generation, log.size)
-        if grown is not None and grown != self._seen and self.lines.size.width:
+        busy = self._growing is not None and not self._growing.is_finished  # behind a search, or a pager
+        if grown is not None and grown != self._seen and self.lines.size.width and not busy:
             self._seen = grown
-            self._do(self.reader.grown, asked=False)
-            if self._counting is None or self._counting.is_finished:
-                self._count()
+            self._growing = self._do(self.reader.grown, asked=False)
+            self._count()
         self._paint()
 
     def _paint(self) -> None:
@@ -122,6 +128,11 @@ class LogPanel(Vertical):
         """The log of another run is to be read from now on."""
         self._seen = None
         self.reader.begin_anew()
+
+    def rewound(self) -> None:
+        """The log is what it was at an earlier time: shorter. The filter stays, and its end is shown."""
+        self.reader.rewound()
+        self._do(self.reader.to_end)
 
     # ---------------------------------------------------------------------------------------------------------- acting
 
@@ -217,6 +228,46 @@ class LogPanel(Vertical):
             return
         self._do(lambda: self._find(forward))
 
+    def copy(self) -> None:
+        """Copy the line that is pointed at, else all on the screen."""
+        self._copy(self.reader.pointer.texts())
+
+    def copy_bookmarks(self) -> None:
+        if not self.reader.pointer.bookmarks:
+            self.reader.say("no bookmark in the log: m sets one")
+            return
+        self._do(self._copy_bookmarks)
+
+    async def _copy_bookmarks(self) -> None:
+        self._copy(await self.reader.bookmarked())
+
+    def _copy(self, lines: list[str]) -> None:
+        if lines:
+            self.app.copy_to_clipboard("\n".join(lines))
+            self.reader.say(f"copied {fmt.plural(len(lines), 'line')}")
+
+    def open_in_pager(self) -> None:
+        self._do(self._page_through)
+
+    async def _page_through(self) -> None:
+        """Raises :class:`Refused` where there is no pager, or no terminal to give it."""
+        words = log_pager.pager(os.environ)
+        path = self.reader.local_log
+        if path is not None:
+            await self._suspended(words, log_pager.Document(path, self.reader.place))
+        else:
+            lines, place = await self.reader.around(log_pager.AROUND)
+            with log_pager.private(lines, place) as document:
+                await self._suspended(words, document)
+
+    async def _suspended(self, words: list[str], document: log_pager.Document) -> None:
+        """Nothing is painted meanwhile, and the session goes on: a link that is not served would be taken for dead."""
+        try:
+            with self.app.batch_update(), self.app.suspend(), log_pager.undisturbed():
+                await asyncio.to_thread(log_pager.show, words, document, os.environ)
+        except SuspendNotSupported:
+            raise Refused("the pager cannot be opened here", "this is no terminal that can be handed over") from None
+
     def ask(self, what: str = "search") -> None:
         """Open the prompt for a search, a filter or a place."""
         self._prompt.ask(what)
@@ -250,14 +301,13 @@ class LogPanel(Vertical):
         self._count()
 
     def _count(self) -> None:
-        """Count on in the background; a count for another search, or from before, ends here."""
-        if self.reader.search.pattern:
-            self._counting = self.run_worker(
-                self.reader.search.count(self.reader.pointer.current),
-                group="count",
-                exclusive=True,
-                exit_on_error=False,
-            )
+        """Count on in the background. A count for another search ends here; one for this search goes on."""
+        search, pointer = self.reader.search, self.reader.pointer
+        search.stand_on(None if pointer.place is None else pointer.current)
+        busy = self._counting is not None and not self._counting.is_finished
+        if search.pattern and not (busy and self._counted is search.job):
+            self._counted = search.job
+            self._counting = self.run_worker(search.count(), group="count", exclusive=True, exit_on_error=False)
 
     def _errors(self) -> Sequence[LogError]:
         return () if self._view is None else self._view.model.errors
@@ -272,9 +322,9 @@ class LogPanel(Vertical):
         self._prompt.close()
         self.lines.focus()
 
-    def _do(self, work: Callable[[], Awaitable[None]], asked: bool = True) -> None:
+    def _do(self, work: Callable[[], Awaitable[None]], asked: bool = True) -> Worker[None]:
         # Failures of a request are said in the title; anything else must end the worker, not the screen.
-        self.run_worker(self.reader.guarded(work, asked), group="log", exit_on_error=False)
+        return self.run_worker(self.reader.guarded(work, asked), group="log", exit_on_error=False)
 
     # ----------------------------------------------------------------------------------------------------------- events
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from launchmon.tui.log_buffer import ScreenRow
 from launchmon.tui.log_fold import PREFIX
+from launchmon.tui.protocol import LineLike
 from launchmon.tui.widgets.lines import Row, Span
 
 GUTTER = 2
@@ -50,7 +51,7 @@ def log_row(row: ScreenRow, width: int, marks: Marks) -> Row:
     """One row of the log, its mark in front."""
     line = row.line
     severity = marks.severities.get(line.offset)
-    first = severity is not None or PREFIX.match(line.text) is not None
+    first = severity is not None or PREFIX.match(line.text) is not None or _warns(line)
     mark, tone = MARKS.get(severity or "") or (LEVELS if first else CONTINUED).get(line.level, (" ", "plain"))
     if any(row.shown.holds(offset) for offset in marks.bookmarks):
         mark, tone = BOOKMARK
@@ -69,6 +70,11 @@ def log_row(row: ScreenRow, width: int, marks: Marks) -> Row:
     return (gutter, *_body(text, body_tone, row, marks.hits))
 
 
+def _warns(line: LineLike) -> bool:
+    """Whether it begins a warning of Python's, which has no prefix; what goes on with one is indented."""
+    return line.level == "warning" and not line.text[:1].isspace()
+
+
 def _body(text: str, tone: str, row: ScreenRow, hits: re.Pattern[str] | None) -> list[Span]:
     base: list[Span] = []
     prefix = PREFIX.match(text) if row.first else None
@@ -76,7 +82,7 @@ def _body(text: str, tone: str, row: ScreenRow, hits: re.Pattern[str] | None) ->
         base.append((prefix.group(), "muted"))
         text = text[prefix.end() :]
     times = f"×{row.shown.times} "
-    if prefix is not None and row.shown.times > 1 and text.startswith(times):
+    if row.first and row.shown.times > 1 and text.startswith(times):
         base.append((times, "strong"))
         text = text[len(times) :]
     base.append((text, tone))

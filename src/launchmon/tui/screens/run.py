@@ -20,6 +20,8 @@ from launchmon.tui.arranging import Arranging
 from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
 from launchmon.tui.layout import HEIGHTS, WIDTHS, Arrangement, Layouts, state_file
+from launchmon.tui.log_actions import LogActions
+from launchmon.tui.looking_back import PastActions
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.gpus import GpusPanel
 from launchmon.tui.panels.header import HeaderBar, run_name
@@ -45,7 +47,7 @@ LOG_REFRESH_S = 0.25
 """The log is painted four times a second at most, whatever is written."""
 
 
-class RunScreen(DescribedScreen):
+class RunScreen(LogActions, PastActions, DescribedScreen):
     """Draws a session. Never changes anything but through an action that a person asked for."""
 
     SCOPES = ("run", "panel")
@@ -183,30 +185,6 @@ class RunScreen(DescribedScreen):
     def action_attempts(self) -> None:
         self.app.push_screen(AttemptsScreen(self.session, self._ladder))
 
-    def action_search(self) -> None:
-        self.log_panel.ask()
-
-    def action_search_next(self) -> None:
-        self.log_panel.find_next(True)
-
-    def action_search_previous(self) -> None:
-        self.log_panel.find_next(False)
-
-    def action_error_next(self) -> None:
-        self.log_panel.next_error(True)
-
-    def action_error_previous(self) -> None:
-        self.log_panel.next_error(False)
-
-    def action_filter(self) -> None:
-        self.log_panel.next_rank()
-
-    def action_filter_rank(self, key: str) -> None:
-        self.log_panel.nth_rank(int(key))
-
-    def action_wrap(self) -> None:
-        self.log_panel.toggle_wrap()
-
     def action_expand(self) -> None:
         self._arranging.expand(str(self._focused_panel().id))
         self.call_after_refresh(self.look)
@@ -261,12 +239,6 @@ class RunScreen(DescribedScreen):
             panel.scroll_by(10_000)
         else:
             self.log_panel.to_end()
-
-    def action_pan_left(self) -> None:
-        self.log_panel.pan(-1)
-
-    def action_pan_right(self) -> None:
-        self.log_panel.pan(1)
 
     def _scroll(self, rows: int) -> None:
         panel = self._focused_panel()
