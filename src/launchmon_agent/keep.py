@@ -53,7 +53,7 @@ CALM_SAMPLE_S = 10.0
 
 SAME_VERDICT_S = 15.0
 CALM_VERDICT_S = 60.0
-"""How often a verdict is recorded that differs from the one before in its numbers alone; the second: of a ready server."""
+"""How often a verdict is recorded that differs from the one before in numbers alone; the second: of a ready server."""
 
 _NUMBERS = re.compile(r"\d[\w.,]*")
 
