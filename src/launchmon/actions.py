@@ -55,7 +55,6 @@ _KEY_NAMES = {
     "f1": "F1",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
-}
     "left_curly_bracket": "{",
     "right_curly_bracket": "}",
     "backslash": "\\",
@@ -73,6 +72,7 @@ _KEY_NAMES = {
     "shift+up": "⇧↑",
     "shift+down": "⇧↓",
 
+}
 
 def key_name(key: str) -> str:
     """``slash`` → ``/``, ``ctrl+c`` → ``^C``."""
@@ -137,12 +137,11 @@ ACTIONS: tuple[Action, ...] = (
         "run",
         6,
     ),
-    Action("search-next", ("n",), "next hit", "Go to the next place where the search text occurs.", "run"),
     Action("search-back", ("backslash",), "search back", "Search the log backwards from here.", "run"),
     Action("search-previous", ("N",), "previous hit", "Go to the previous place where the search text occurs.", "run"),
+    Action("search-next", ("n",), "next hit", "Go to the next place where the search text occurs.", "run"),
     Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 8),
     Action("error-previous", ("E",), "previous error", "Go to the previous error in the log.", "run"),
-    Action("verdict", ("v",), "verdict", "Show the whole verdict: evidence, what is ruled out, what to do.", "run", 7),
     Action("error-first", ("exclamation_mark",), "first error", "Go to the first error in the log.", "run"),
     Action(
         "traceback-next",
@@ -168,6 +167,7 @@ ACTIONS: tuple[Action, ...] = (
         "run",
     ),
     Action(
+    Action("verdict", ("v",), "verdict", "Show the whole verdict: evidence, what is ruled out, what to do.", "run", 7),
         "attempts",
         ("a",),
         "attempts",
@@ -184,7 +184,6 @@ ACTIONS: tuple[Action, ...] = (
         "run",
         takes_key=True,
     ),
-    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 12),
     Action(
         "filter-level",
         ("l",),
@@ -222,6 +221,21 @@ ACTIONS: tuple[Action, ...] = (
         14,
     ),
     Action(
+    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 12),
+    Action(
+        "raw",
+        ("R",),
+        "raw",
+        "Show log lines as they lie in the file, colours and all refreshes of a bar as visible text, or tidied again.",
+        "run",
+    ),
+    Action(
+        "pager",
+        ("o",),
+        "pager",
+        "Open the log in $PAGER at this place: the file itself on this machine, 2,000 lines of it from another.",
+        "run",
+    ),
         "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 11
     ),
     Action("hide", ("h",), "hide", "Hide the focused panel on screens of this size, now and in future.", "run"),
