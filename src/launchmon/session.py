@@ -4,84 +4,85 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import os
-import time
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from launchmon.connect import Pipe
 from launchmon.connect.target import LOCAL
 from launchmon.kept import Kept
-from launchmon_agent import events, wire
+from launchmon.link import Gone, Link
+from launchmon.link.clock import Clock
+from launchmon.link.conversation import Conversation
+from launchmon.link.generations import Generations
+from launchmon.link.line import Line as AgentLine
+from launchmon.link.line import OpenPipe
+from launchmon.shipping import Tools, equip, remarks
+from launchmon_agent import events
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed, Run, Stacks
+from launchmon_agent.events import Event, Log, Notice, Run, Stacks
 from launchmon_agent.log.only import EVERYTHING, Only
 from launchmon_agent.log.search import Counted, Found
 from launchmon_agent.log.window import Line, Window
 from launchmon_agent.model import RunModel
-from launchmon_agent.wire import Hello, Reply, Request
+from launchmon_agent.wire import Hello
 
-HELLO_S = 20.0
-
+RESTARTED = "the target was restarted: its boot id is another one"
 
 Victim = tuple[int, str, "str | None", "str | None"]
 """A process that a kill would end: pid, role, rank, title."""
 
 
-@dataclass(frozen=True)
-class Link:
-    """State of the pipe: ``connecting``, ``live``, ``lost`` or ``ended``; ``since`` by the client's clock."""
-
-    state: str
-    message: str = ""
-    since: float = 0.0
-
-
 class Session:
     """Made by :meth:`open`; after :meth:`attach` or :meth:`launch` the :attr:`model` follows the run.
 
-    A relaunch puts a new model in its place, before the first event of the new run arrives.
+    When the link is lost it is mended, and the same run is followed again with the same model. A relaunch puts a new
+    model in its place, before the first event of the new run arrives.
     """
 
-    def __init__(self, pipe: Pipe, *, read_only: bool = False, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, open_pipe: OpenPipe, *, read_only: bool = False, attended: bool = False, clock: Clock | None = None
+    ) -> None:
         self.model = RunModel()
         self._kept = Kept()
         self.read_only = read_only
-        self.hello: Hello | None = None
-        self.link = Link("connecting", since=clock())
-        self._pipe = pipe
-        self._clock = clock
-        self._heard_at = clock()
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._line = AgentLine(open_pipe, self._hear, self._resume, self._changed, attended=attended, clock=clock)
+        self._generations = Generations()
+        self._selectors: dict[str, Any] = {}
+        self._followed: Run | None = None
+        self._boot_id: str | None = None
+        self._interrupted_at: float | None = None
+        self._equipping: asyncio.Task[None] | None = None
         self._subscribers: list[Callable[[], None]] = []
         self._listeners: list[Callable[[Event], None]] = []
-        self._hello_came: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
-        self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def open(cls, pipe: Pipe, *, read_only: bool = False) -> Session:
-        """Wait for the agent's hello. Raises :class:`Refused` with what the agent said when none comes."""
-        session = cls(pipe, read_only=read_only)
-        try:
-            hello = await asyncio.wait_for(asyncio.shield(session._hello_came), HELLO_S)
-        except asyncio.TimeoutError:
-            await session.close()
-            raise Refused(f"no agent answered on {pipe.target} within {HELLO_S:.0f} s") from None
-        if hello.protocol != events.PROTOCOL:
-            await session.close()
-            raise Refused(
-                f"the agent speaks protocol {hello.protocol}, this launchmon speaks {events.PROTOCOL}",
-                f"the agent is launchmon {hello.version}: client and agent are of different versions",
-            )
+    async def open(
+        cls, open_pipe: OpenPipe, *, read_only: bool = False, attended: bool = False, clock: Clock | None = None
+    ) -> Session:
+        """Start an agent, by ``open_pipe``, which starts another one whenever the link is lost.
+
+        ``attended``: somebody is there to ask for another attempt by :meth:`try_now` when waiting does not help.
+        Raises :class:`Refused` with what the agent said when none comes.
+        """
+        session = cls(open_pipe, read_only=read_only, attended=attended, clock=clock)
+        await session._line.open()
+        session._boot_id = session._line.hello.boot_id if session._line.hello else None
         return session
 
     @property
     def target(self) -> str:
-        return self._pipe.target
+        return self._line.target
+
+    @property
+    def link(self) -> Link:
+        return self._line.link
+
+    @property
+    def hello(self) -> Hello | None:
+        """Of the newest agent."""
+        return self._line.hello
 
     @property
     def local_log(self) -> str | None:
@@ -106,7 +107,20 @@ class Session:
 
     def age(self) -> float:
         """Seconds since the agent was last heard, by the client's clock."""
-        return max(0.0, self._clock() - self._heard_at)
+        return max(0.0, self._line.clock.wall() - self._line.heard_at)
+
+    def retry_in(self) -> float | None:
+        """Seconds until a lost link is tried again; None where nothing is waited for."""
+        at = self.link.retry_at
+        return None if at is None else max(0.0, at - self._line.clock.wall())
+
+    def try_now(self) -> None:
+        """Try a lost link again at once."""
+        self._line.try_now()
+
+    async def back(self) -> None:
+        """Wait while the link is lost. Raises :class:`Refused` when it has ended."""
+        await self._line.back()
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back on the event loop whenever the model or the link changed. Returns how to stop."""
@@ -120,25 +134,22 @@ class Session:
     # -------------------------------------------------------------------------------------------------------- requests
 
     async def request(self, do: str, **args: Any) -> Any:
-        """The agent's answer as JSON values. Raises :class:`Refused`, also when the link ends first."""
-        if self.link.state in ("lost", "ended"):
-            raise Refused("the agent is gone", self.link.message)
-        number = next(self._numbers)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
-        self._pipe.write_line(wire.request_line(Request(number, do, args)))
-        try:
-            return await future
-        finally:
-            self._waiting.pop(number, None)
+        """The answer to a question, as JSON values. One that the loss of the link cuts off is asked again.
+
+        Raises :class:`Refused`: by the agent, and at once while the link is lost.
+        """
+        return await self._line.ask(do, args)
 
     async def attach(self, **selectors: Any) -> Run:
         """Follow a run that exists. Raises :class:`Refused`."""
-        return _run(await self.request("attach", **selectors))
+        run = _run(await self.request("attach", **selectors))
+        self._selectors, self._followed = selectors, run
+        self._equip()
+        return run
 
     async def launch(self, **plan: Any) -> Run:
         """Start a run and follow it. Raises :class:`Refused` when nothing was started."""
-        return _run(await self.request("launch", **plan))
+        return self._follow(await self._line.act("launch", plan))
 
     async def relaunch_options(self) -> dict[str, Any]:
         """The run's command and variables, the flags and toggles of its SGLang, and the remedies of the verdict."""
@@ -160,7 +171,7 @@ class Session:
         """
         if self.read_only:
             raise Refused("this view is read-only", "it was opened with --read-only")
-        return _run(await self.request("relaunch", **change))
+        return self._follow(await self._line.act("relaunch", change))
 
     async def ledger(self, run: str | None = None) -> dict[str, Any]:
         """The attempts of a series: that of ``run``, or of the run that is followed."""
@@ -173,6 +184,7 @@ class Session:
     ) -> Window:
         """Lines around a place in the log, see :func:`launchmon_agent.log.window.window`. Raises :class:`Refused`."""
         value = await self.request("window", at=at, before=before, after=after, raw=raw, **asdict(only))
+        value["generation"] = self._generations.shown(value["generation"])
         return Window(**{**value, "lines": tuple(Line(**line) for line in value["lines"])})
 
     async def search(
@@ -222,7 +234,9 @@ class Session:
 
     async def dump(self, native: bool = False, locals_of: str | None = None) -> Stacks:
         """The stacks of all ranks now; the dump is in the model too. Raises :class:`Refused`."""
-        name = await self.request("dump", native=native, locals_of=locals_of)
+        if self._equipping is not None:
+            await asyncio.wait([self._equipping])
+        name = await self._line.act("dump", {"native": native, "locals_of": locals_of})
         found = next((dump for dump in reversed(self.model.stacks) if dump.id == name), None)
         if found is None:
             raise Refused("the dump was taken, and has not arrived", "the link is slow, or lost", "d takes another")
@@ -237,39 +251,26 @@ class Session:
         """Stop the server. Steps arrive as Action events; the answer comes when all is over."""
         if self.read_only:
             raise Refused("this view is read-only", "it was opened with --read-only")
-        return await self.request("kill", force=force)
+        return await self._line.act("kill", {"force": force})
 
     async def close(self) -> None:
         """End the conversation. The server and its keeper go on."""
-        self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
-        self._set_link("ended", await self._pipe.end())
+        if self._equipping is not None:
+            self._equipping.cancel()
+        await self._line.close()
 
-    # --------------------------------------------------------------------------------------------------------- reading
+    # --------------------------------------------------------------------------------------------------------- hearing
 
-    async def _read(self) -> None:
-        while line := await self._pipe.read_line():
-            self._heard_at = self._clock()
-            try:
-                message = wire.parse(line)
-            except Malformed:
-                continue  # a banner, or a damaged line: the next one stands on its own
-            if isinstance(message, Hello):
-                self._set_link("live")
-                self.hello = message
-                if not self._hello_came.done():
-                    self._hello_came.set_result(message)
-            elif isinstance(message, Reply):
-                self._settle(message)
-            elif isinstance(message, Event):
-                self._begin_anew(message)
-                self.model.fold(message)
-                if self.model.run is not None and not self.model.run.launched:
-                    self._kept.add(message, line)
-                for callback in tuple(self._listeners):
-                    callback(message)
-                self._changed()
-        self._lost(await self._pipe.end())
+    def _hear(self, event: Event, line: bytes) -> None:
+        if isinstance(event, Log):
+            event = self._generations.of(event)
+        self._begin_anew(event)
+        self.model.fold(event)
+        if self.model.run is not None and not self.model.run.launched:
+            self._kept.add(event, line)
+        for callback in tuple(self._listeners):
+            callback(event)
+        self._changed()
 
     def _begin_anew(self, event: Event) -> None:
         """The first event of another run: the agent has relaunched the one that was followed."""
@@ -277,24 +278,54 @@ class Session:
         if isinstance(event, Run) and known is not None and event.id != known.id:
             self.model, self._kept = RunModel(), Kept()
 
-    def _settle(self, reply: Reply) -> None:
-        future = self._waiting.get(reply.to)
-        if future is None or future.done():
+    def _follow(self, value: Any) -> Run:
+        """The run that the agent has started, and follows."""
+        self._selectors, self._followed = {}, _run(value)
+        self._equip()
+        return self._followed
+
+    def _equip(self) -> None:
+        """See in the background that the target has what stacks are read with; a dump waits for that."""
+        if self._equipping is None:
+            self._equipping = asyncio.create_task(self._equipped())
+
+    async def _equipped(self) -> None:
+        tools: Tools | Refused
+        try:
+            tools = await equip(self.request)
+        except Refused as refused:
+            tools = refused
+        for remark in remarks(self.hello, tools):
+            self._note(remark, "agent")
+
+    async def _resume(self, conversation: Conversation) -> None:
+        """Make a fresh agent follow the same run. Raises :class:`Gone` where it is no more."""
+        hello, run = conversation.hello, self._followed
+        assert hello is not None
+        if run is None:
             return
-        if reply.refused is not None:
-            future.set_exception(reply.refused)
-        else:
-            future.set_result(reply.value)
+        restarted = None not in (hello.boot_id, self._boot_id) and hello.boot_id != self._boot_id
+        self._generations.reconnected(self.model.log)
+        if not run.launched and self._interrupted_at != self.link.since:
+            self._interrupted_at = self.link.since
+            self.model.interrupted(self.age())
+        which = {
+            **{name: self._selectors.get(name) for name in ("log", "log_command", "recorded")},
+            "run": run.id if run.launched else None,
+            "pid": run.pid,
+            "start_time": run.start_time,
+            "since": min((one.at for one in (self.model.gpus, self.model.processes) if one is not None), default=None),
+        }
+        answer = await conversation.ask("resume", which)
+        if answer["gone"] is not None:
+            self._note(RESTARTED if restarted else answer["gone"])
+            raise Gone(RESTARTED if restarted else answer["gone"])
+        if restarted:
+            self._note(f"{RESTARTED}; the server ended with it")
+            self._boot_id = hello.boot_id
 
-    def _lost(self, why: str) -> None:
-        self._set_link("lost", why or "the agent has ended")
-        gone = Refused("the agent is gone", why)
-        for future in (*self._waiting.values(), self._hello_came):
-            if not future.done():
-                future.set_exception(gone)
-
-    def _set_link(self, state: str, message: str = "") -> None:
-        self.link = Link(state, message, self._clock())
+    def _note(self, text: str, source: str = "link") -> None:
+        self.model.fold(Notice(self.model.now, source=source, text=text))
         self._changed()
 
     def _changed(self) -> None:

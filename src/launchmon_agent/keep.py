@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from launchmon_agent import observe, wire
+from launchmon_agent.carrying import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict, from_json
 from launchmon_agent.hello import hello
@@ -169,7 +170,7 @@ class Keeper:
             self._watch.emit(Notice(time.time(), source="preflight", text=text))
         for trouble in self._not_copied:
             self._watch.emit(Notice(time.time(), source="output", text=trouble))
-        self._service = RunService(self._watch, lambda: observe.killer(self._watch.model))
+        self._service = RunService(self._watch, lambda: observe.killer(self._watch.model), Actions())
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         stop = asyncio.Event()

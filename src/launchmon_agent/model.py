@@ -1,6 +1,7 @@
 """A run as the stream of its events tells it. Pure: fold events in, read the state out.
 
-The agent's judge, the live view, a replay and the tests all hold one of these.
+The agent's judge, the live view, a replay and the tests all hold one of these. What is told twice counts once: a client
+that lost its link folds what it is told after its return into the model it had before.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ from launchmon_agent.events import (
     Stacks,
     Verdict,
 )
+from launchmon_agent.marks_known import KnownMarks
 from launchmon_agent.samples import Samples
 from launchmon_agent.sglang.phases import PhaseBoard
 from launchmon_agent.sglang.ranks import expected_ranks
 
 KEPT = 500
 """Errors, exits, kernel messages and notices kept, oldest out first; the first error is never dropped."""
+
+SAME_MESSAGE_S = 2.0
+"""Times of kernel messages are made from the clock since boot, which each reader compares anew."""
 
 _E = TypeVar("_E", bound=Event)
 
@@ -74,6 +79,7 @@ class RunModel:
         self.now = 0.0  # the target's time of the newest event that was observed, not read from the log
         self.began_observing: float | None = None
         self._marks: list[Mark] = []
+        self._known_marks = KnownMarks()
         self._progress: dict[tuple[str, str | None], Progress] = {}
         self.samples = Samples()
 
@@ -114,12 +120,17 @@ class RunModel:
             case Exit():
                 self._fold_exit(event)
             case Kernel():
-                _append(self.kernel, event)
+                if not any(
+                    known.text == event.text and abs(known.at - event.at) <= SAME_MESSAGE_S for known in self.kernel
+                ):
+                    _append(self.kernel, event)
             case Notice():
                 if not any((note.source, note.text) == (event.source, event.text) for note in self.notices):
                     _append(self.notices, event)
             case Action():
-                self.actions.setdefault(event.id, []).append(event)
+                steps = self.actions.setdefault(event.id, [])
+                if event not in steps:
+                    steps.append(event)
             case Verdict():
                 self.verdict = event
             case Heartbeat():
@@ -135,17 +146,29 @@ class RunModel:
             case Leftovers():
                 self.leftovers = event
             case Stacks():
-                _append(self.stacks, event, most=STACKS_KEPT)
+                if not any(dump.id == event.id for dump in self.stacks):
+                    _append(self.stacks, event, most=STACKS_KEPT)
 
     def _expected(self, run: Run) -> list[str]:
         """Tags of the ranks that the processes of this model should have."""
         return expected_ranks(run)
 
     def _fold_gpus(self, event: Gpus) -> None:
+        told_before = self.gpus is not None and event.at <= self.gpus.at and event.source == self.gpus.source
         self.gpus = event
+        if told_before:
+            return
         self.samples.take_gpus(event)
 
+    def interrupted(self, seconds: float) -> None:
+        """Nobody watched for so long."""
+        self.samples.interrupted(seconds)
+
     def _fold_mark(self, event: Mark) -> None:
+        if not self._known_marks.take(event):
+            if event.id == "args":  # what was read again from before it is of an earlier launch
+                self.errors = [error for error in self.errors if error.offset >= event.offset]
+            return
         if self.launch_begins_with(event):
             self._forget_launch()
         self._marks.append(event)
@@ -180,6 +203,7 @@ class RunModel:
     def _forget_log(self) -> None:
         """The log was replaced: offsets start again, and what follows is told by the new file."""
         self.errors.clear()
+        self._known_marks.log_replaced()
 
     # ------------------------------------------------------------------------------------------------------------ read
 

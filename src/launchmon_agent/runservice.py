@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from launchmon_agent.carrying import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
 from launchmon_agent.runs.clearing import GpuLevels, not_given_back, refuse_foreign_port
@@ -26,10 +27,14 @@ BACK_S = 10.0
 
 
 class RunService:
-    """Answers the :data:`OPERATIONS` for one watch. ``killer`` makes a :class:`Killer` for the run as it is now."""
+    """Answers the :data:`OPERATIONS` for one watch. ``killer`` makes a :class:`Killer` for the run as it is now.
 
-    def __init__(self, watch: Watch, killer: Callable[[], Killer]) -> None:
+    ``actions`` are carried out to their end, also when the client that asked has gone.
+    """
+
+    def __init__(self, watch: Watch, killer: Callable[[], Killer], actions: Actions) -> None:
         self.watch = watch
+        self._actions = actions
         self._killer = killer
         self._killing = False
         self._numbers = itertools.count(1)
@@ -43,25 +48,32 @@ class RunService:
                 return await self.watch.window(request.args)
             case "search":
                 return await self.watch.search(request.args)
-            case "dump":
-                dump = await self.watch.dump(bool(request.args.get("native")), request.args.get("locals_of"))
-                return dump.id
-            case "kill-plan":
-                return await asyncio.to_thread(lambda: self._killer().plan())
             case "count":
                 return await self.watch.count(request.args)
             case "place":
                 return await self.watch.place(request.args)
+            case "dump":
+                return await self._actions.carry_out(request, lambda: self._dump(request.args))
+            case "kill-plan":
+                return await asyncio.to_thread(lambda: self._killer().plan())
             case "kill":
-                return await self.kill(force=bool(request.args.get("force")))
+                force = bool(request.args.get("force"))
+                return await self._actions.carry_out(request, lambda: self.kill(force))
             case "remedies":
                 verdict = self.watch.model.verdict
                 return [] if verdict is None else [step for step in verdict.next if step.do == "relaunch"]
             case "clear":
-                return await self.clear(request.args.get("port"), force=bool(request.args.get("force")))
+                return await self._actions.carry_out(request, lambda: self._clear(request.args))
         raise Refused(
             f"{request.do!r} is not something this agent can do", "client and agent are of different versions"
         )
+
+    async def _dump(self, args: dict[str, Any]) -> str:
+        dump = await self.watch.dump(bool(args.get("native")), args.get("locals_of"))
+        return dump.id
+
+    async def _clear(self, args: dict[str, Any]) -> KillResult:
+        return await self.clear(args.get("port"), force=bool(args.get("force")))
 
     async def kill(self, force: bool) -> KillResult:
         """End the run; its steps are Action events. Raises :class:`Refused` while that is under way already."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import Any
 
 import pytest
 
@@ -12,41 +10,12 @@ from launchmon.session import Session
 from launchmon_agent import events, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Gpu, Gpus, Run
-from launchmon_agent.wire import Hello
-
-
-class FakePipe:
-    """The agent's end in the test's hands: what it says goes into ``say``, what it heard is in ``heard``."""
-
-    target = "this machine"
-
-    def __init__(self, *lines: bytes, ending: str = "") -> None:
-        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        self.heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._ending = ending
-        for line in lines:
-            self.say(line)
-
-    def say(self, line: bytes) -> None:
-        self._lines.put_nowait(line)
-
-    async def read_line(self) -> bytes:
-        return await self._lines.get()
-
-    def write_line(self, line: bytes) -> None:
-        self.heard.put_nowait(json.loads(line))
-
-    async def end(self) -> str:
-        return self._ending
-
-
-def hello(protocol: int = events.PROTOCOL) -> bytes:
-    return wire.hello_line(Hello(protocol, "0.1.0", 7, "gpu7", "root", "3.11.2", "/usr/bin/python3"))
+from tests.support.fake_pipe import FakePipe, Pipes, hello
 
 
 async def test_events_make_the_model_and_wake_subscribers() -> None:
     pipe = FakePipe(hello())
-    session = await Session.open(pipe)
+    session = await Session.open(Pipes(pipe))
     woken = asyncio.Event()
     leave = session.subscribe(woken.set)
     pipe.say(events.encode(Gpus(5.0, gpus=(Gpu(0, util_percent=7.0),))))
@@ -60,7 +29,7 @@ async def test_events_make_the_model_and_wake_subscribers() -> None:
 
 async def test_replies_find_their_requests_in_any_order() -> None:
     pipe = FakePipe(hello())
-    session = await Session.open(pipe)
+    session = await Session.open(Pipes(pipe))
     first = asyncio.create_task(session.request("one"))
     second = asyncio.create_task(session.request("two"))
     numbers = [(await pipe.heard.get())["id"] for _ in range(2)]
@@ -75,7 +44,7 @@ async def test_replies_find_their_requests_in_any_order() -> None:
 
 async def test_noise_before_and_between_messages_is_passed_over() -> None:
     pipe = FakePipe(b"Welcome!\r\n", b"\xff\xfe\n", hello(), b"{broken\n")
-    session = await Session.open(pipe)
+    session = await Session.open(Pipes(pipe))
     asking = asyncio.create_task(session.attach(run="x"))
     number = (await pipe.heard.get())["id"]
     pipe.say(wire.reply_line(number, {"kind": "run", "at": 1.0, "id": "x"}))
@@ -83,34 +52,20 @@ async def test_noise_before_and_between_messages_is_passed_over() -> None:
     await session.close()
 
 
-async def test_an_agent_that_dies_fails_what_waits_and_is_said() -> None:
-    pipe = FakePipe(hello(), ending="MemoryError")
-    session = await Session.open(pipe)
-    asking = asyncio.create_task(session.request("window"))
-    await pipe.heard.get()
-    pipe.say(b"")
-    with pytest.raises(Refused) as caught:
-        await asking
-    assert caught.value.cause == "MemoryError"
-    assert (session.link.state, session.link.message) == ("lost", "MemoryError")
-    with pytest.raises(Refused):
-        await session.request("window")
-
-
 async def test_an_agent_that_never_says_hello() -> None:
     with pytest.raises(Refused) as caught:
-        await Session.open(FakePipe(b"", ending="python3: not found"))
+        await Session.open(Pipes(FakePipe(b"", ending="python3: not found")))
     assert caught.value.cause == "python3: not found"
 
 
 async def test_another_protocol_is_refused() -> None:
     with pytest.raises(Refused, match="protocol 99"):
-        await Session.open(FakePipe(hello(99)))
+        await Session.open(Pipes(FakePipe(hello(99))))
 
 
 async def test_a_read_only_session_never_asks_for_a_kill() -> None:
     pipe = FakePipe(hello())
-    session = await Session.open(pipe, read_only=True)
+    session = await Session.open(Pipes(pipe), read_only=True)
     with pytest.raises(Refused, match="read-only"):
         await session.kill()
     assert pipe.heard.empty()
@@ -119,7 +74,7 @@ async def test_a_read_only_session_never_asks_for_a_kill() -> None:
 
 async def test_another_run_begins_a_model_of_its_own_before_its_events_are_folded() -> None:
     pipe = FakePipe(hello())
-    session = await Session.open(pipe)
+    session = await Session.open(Pipes(pipe))
     pipe.say(events.encode(Run(1.0, id="one")))
     pipe.say(events.encode(Gpus(2.0, gpus=(Gpu(0),))))
     relaunching = asyncio.create_task(session.relaunch(add=["--x"]))
@@ -141,7 +96,7 @@ async def test_another_run_begins_a_model_of_its_own_before_its_events_are_folde
 
 
 async def test_a_read_only_view_relaunches_nothing() -> None:
-    session = await Session.open(FakePipe(hello()), read_only=True)
+    session = await Session.open(Pipes(FakePipe(hello())), read_only=True)
     with pytest.raises(Refused, match="read-only"):
         await session.relaunch(add=["--x"])
     await session.close()

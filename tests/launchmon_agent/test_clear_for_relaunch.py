@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from launchmon_agent import runservice
+from launchmon_agent.carrying import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Gpu, GpuProcess, Gpus, Process, Processes, Run
 from launchmon_agent.runs.kill import Killer, KillResult
@@ -37,7 +38,7 @@ def service(killer: Ended) -> RunService:
     watch = Watch(Run(100.0, id="r", pid=RANK, start_time=100.0, launched=True), None, None)
     watch.emit(Processes(200.0, (Process(RANK, 100.0, "scheduler", rank="TP0", state="D"),)))
     watch.emit(gpus(200.0, 60 * GIB, GpuProcess(RANK, 59 * GIB)))
-    return RunService(watch, lambda: cast(Killer, killer))
+    return RunService(watch, lambda: cast(Killer, killer), Actions())
 
 
 def gpus(at: float, used: int, *processes: GpuProcess) -> Gpus:

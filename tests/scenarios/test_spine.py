@@ -245,7 +245,7 @@ async def test_a_run_tied_to_its_watchers_ends_with_them() -> None:
 
 
 async def test_an_agent_goes_when_its_pipe_closes() -> None:
-    session = await Session.open(await open_pipe(LOCAL, Nobody()))
+    session = await Session.open(lambda: open_pipe(LOCAL, Nobody()))
     assert session.hello is not None
     pid = session.hello.pid
     await session.close()

@@ -10,15 +10,15 @@ from typing import Any
 
 from launchmon.connect import Nobody
 from launchmon.connect.opening import open_pipe
-from launchmon.connect.target import LOCAL
+from launchmon.connect.target import LOCAL, Target
 from launchmon.session import Session
 
 PATIENCE_S = 60.0
 
 
 @asynccontextmanager
-async def agent() -> AsyncIterator[Session]:
-    session = await Session.open(await open_pipe(LOCAL, Nobody()))
+async def agent(target: Target = LOCAL) -> AsyncIterator[Session]:
+    session = await Session.open(lambda: open_pipe(target, Nobody()))
     try:
         yield session
     finally:

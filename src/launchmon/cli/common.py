@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from launchmon.cli.asking import at_hand
 from launchmon.cluster.session import AnySession, ClusterSession
-from launchmon.connect import Asker, Nobody, target
+from launchmon.connect import Asker, target
 from launchmon.connect.opening import open_pipe
 from launchmon.connect.target import LOCAL, Target
 from launchmon.session import Session
@@ -128,32 +130,60 @@ def say_how_to_return(left: SessionLike | None) -> None:
     run = left.model.run
     if not any(process.pid == run.pid for process in left.model.processes.processes):
         return
-    how = run.id if run.launched else f"--pid {run.pid}"
-    click.echo(f"{run.name or run.model or 'The server'} goes on (pid {run.pid}). To come back: launchmon attach {how}")
+    options = [word for where in named_targets() for word in where.options]
+    how = shlex.join(["launchmon", "attach", *options, *([run.id] if run.launched else ["--pid", str(run.pid)])])
+    click.echo(f"{run.name or run.model or 'The server'} goes on (pid {run.pid}). To come back: {how}")
+
+
+class LinkReporter:
+    """Says on stderr that the link is lost, and that it is there again."""
+
+    def __init__(self, session: AnySession) -> None:
+        self._session = session
+        self._state = session.link.state
+        session.subscribe(self._look)
+
+    def _look(self) -> None:
+        link = self._session.link
+        if link.state == self._state:
+            return
+        self._state = link.state
+        if link.state == "lost":
+            click.echo(f"launchmon: the link to {self._session.target} is lost: {link.message}", err=True)
+        elif link.state == "live":
+            click.echo(f"launchmon: the link to {self._session.target} is there again", err=True)
 
 
 @asynccontextmanager
 async def session(read_only: bool = False) -> AsyncIterator[AnySession]:
     """A session with the agents on the targets that were named. Raises :class:`Refused`."""
-    opened = await open_session(read_only)
+    opened = await open_session(read_only, attended=False)
+    LinkReporter(opened)
     try:
         yield opened
     finally:
         await opened.close()
 
 
-async def open_session(read_only: bool = False, asker: Asker | None = None) -> AnySession:
-    """Several targets are the nodes of one run. Raises :class:`Refused`."""
+async def open_session(read_only: bool = False, asker: Asker | None = None, *, attended: bool = True) -> AnySession:
+    """Several targets are the nodes of one run. ``attended``: a person can ask for another attempt at a lost link.
+
+    Raises :class:`Refused`.
+    """
     named = named_targets()
+    asker = asker or at_hand()
     if len(named) == 1:
-        return await open_on(named[0], read_only, asker)
-    openers = [(where.label, partial(open_on, where, read_only, asker)) for where in named]
+        return await open_on(named[0], read_only, asker, attended=attended)
+    openers = [(where.label, partial(open_on, where, read_only, asker, attended=attended)) for where in named]
     return await ClusterSession.open(openers, read_only=read_only)
 
 
-async def open_on(where: Target, read_only: bool = False, asker: Asker | None = None) -> Session:
+async def open_on(
+    where: Target, read_only: bool = False, asker: Asker | None = None, *, attended: bool = True
+) -> Session:
     """A session with an agent on one target. Raises :class:`Refused`."""
-    return await Session.open(await open_pipe(where, asker or Nobody()), read_only=read_only)
+    asked = asker or at_hand()
+    return await Session.open(lambda: open_pipe(where, asked), read_only=read_only, attended=attended)
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from launchmon.cluster.clocks import Offset, measure
 from launchmon.cluster.model import ClusterModel
-from launchmon.session import Link, Session, Victim
+from launchmon.link import Link
+from launchmon.session import Session, Victim
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Notice, Run, Stacks
 from launchmon_agent.judge.cluster import Node, judge_cluster
@@ -70,7 +71,8 @@ class ClusterSession:
         members = []
         for (label, _), session in zip(openers, found, strict=True):
             if isinstance(session, Session):
-                members.append(Member(label, session))
+                hostname = session.hello.hostname if session.hello is not None else ""
+                members.append(Member(label if " " not in label else hostname or label, session))
             elif isinstance(session, Refused):
                 members.append(Member(label, None, f"{session.what}{f' ({session.cause})' if session.cause else ''}"))
             else:
@@ -114,6 +116,25 @@ class ClusterSession:
     def age(self) -> float:
         """Of the node that was heard last: those that are silent are named in the verdict."""
         return min((session.age() for _, session in self._sessions()), default=0.0)
+
+    def retry_in(self) -> float | None:
+        """Seconds until the first lost link is tried again; None where nothing is waited for."""
+        waits = [wait for _, session in self._sessions() if (wait := session.retry_in()) is not None]
+        return min(waits, default=None)
+
+    def try_now(self) -> None:
+        """Try lost links again at once."""
+        for _, session in self._sessions():
+            session.try_now()
+
+    async def back(self) -> None:
+        """Wait while no node is reached. Raises :class:`Refused` when all links have ended."""
+        while self.link.state != "live":
+            await self._attached()[0][1].back()
+
+    @property
+    def local_log(self) -> str | None:
+        return self._reader().local_log
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         self._subscribers.append(callback)

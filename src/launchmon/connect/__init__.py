@@ -41,6 +41,10 @@ class Pipe(Protocol):
     def target(self) -> str:
         """The machine at the other end, for people: "this machine", "root@gpu7"."""
 
+    @property
+    def received(self) -> int:
+        """Bytes so far: a long line that comes slowly is a sign of life too."""
+
     async def read_line(self) -> bytes:
         """The next line with its newline; ``b""`` when the agent is gone."""
 

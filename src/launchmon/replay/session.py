@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from launchmon.link import Link
 from launchmon.replay.moments import Moment, moments
 from launchmon.replay.recorded import Recorded
-from launchmon.session import Link, Victim
+from launchmon.session import Victim
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run, Stacks
 from launchmon_agent.log.only import EVERYTHING, Only
-from launchmon_agent.log.search import Counted, Found
-from launchmon_agent.log.window import Window
+from launchmon_agent.log.search import Found
 from launchmon_agent.wire import Hello
 
 if TYPE_CHECKING:
-    from launchmon.cluster.session import AnySession
+    from launchmon.tui.protocol import CountedLike, LineLike, SessionLike
 
 SPEEDS = (1, 2, 4, 8, 16, 32, 64)
 """Seconds of the recording in one second."""
 
 NEAR = 2000
 """Lines that are folded one after the other, rather than jumped over."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines of the log as it was then; as :class:`launchmon_agent.log.window.Window`."""
+
+    lines: tuple[LineLike, ...]
+    start: int
+    end: int
+    at_start: bool
+    at_end: bool
+    size: int
+    generation: int
 
 
 class ReplaySession:
@@ -34,12 +47,15 @@ class ReplaySession:
     """
 
     read_only = True
+    log_is_read = True
+    local_log = None
+    """The file would show what came later."""
 
     def __init__(
         self,
         recorded: Recorded,
         target: str,
-        log: AnySession | None = None,
+        log: SessionLike | None = None,
         *,
         owns_log: bool = False,
     ) -> None:
@@ -79,20 +95,17 @@ class ReplaySession:
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
-    async def window(
-        self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
-    ) -> Window:
+    async def window(self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False) -> Part:
         """As of an agent, of a log that ends where it ended then."""
         log, size = self._readable()
         place = size if at == "end" else min(int(at), size)
         found = await log.window(place, before, 0 if at == "end" else after, only, raw)
-        return replace(
-            found,
+        return Part(
             lines=tuple(line for line in found.lines if line.offset < size),
             start=min(found.start, size),
             end=min(found.end, size),
+            at_start=found.at_start,
             at_end=found.end >= size,
-            more=found.more and found.end < size,
             size=size,
             generation=self._generation,
         )
@@ -108,7 +121,7 @@ class ReplaySession:
 
     async def count(
         self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
-    ) -> Counted:
+    ) -> CountedLike:
         log, size = self._readable()
         return await log.count(pattern, start, size if stop is None else min(stop, size), regex, only)
 
@@ -156,6 +169,11 @@ class ReplaySession:
     def time(self) -> float:
         """The moment that is shown, by the target's clock."""
         return self._time
+
+    @property
+    def position(self) -> int:
+        """Lines of the recording that are taken in."""
+        return self._position
 
     @property
     def at_end(self) -> bool:
@@ -221,7 +239,7 @@ class ReplaySession:
 
     # ------------------------------------------------------------------------------------------------------ within
 
-    def _readable(self) -> tuple[AnySession, int]:
+    def _readable(self) -> tuple[SessionLike, int]:
         """Who reads the log, and the bytes that it had then. Raises :class:`Refused` where that log cannot be read."""
         if self._log is None:
             raise Refused("the log is not part of this recording", "it was read from a file of events alone")

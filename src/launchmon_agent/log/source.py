@@ -11,6 +11,7 @@ import errno
 import os
 import shlex
 import stat
+import zlib
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.content import Content
@@ -48,6 +49,18 @@ class LogFile:
     @property
     def generation(self) -> int:
         return self.content.generation
+
+    @property
+    def identity(self) -> str | None:
+        """Names what is being read, whoever reads it: the inode, and a digest of the first line. None: nothing yet.
+
+        A file that was truncated and written anew begins otherwise, if only by the time in that line.
+        """
+        newline = self._head.find(b"\n")
+        if not self.content or (newline < 0 and len(self._head) < FINGERPRINT):
+            return None
+        first = self._head[: newline + 1] if newline >= 0 else self._head
+        return f"{self.content.device:x}-{self.content.inode:x}-{zlib.crc32(first):08x}"
 
     def refresh(self, consumed: int, now: float) -> bool:
         """Look at the path again. True when a new generation has begun.

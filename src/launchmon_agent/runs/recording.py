@@ -19,6 +19,7 @@ import gzip
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, cast
 
@@ -198,6 +199,22 @@ def last_verdict(directory: RunDirectory) -> Verdict | None:
             if isinstance(event, Verdict):
                 return event
     return None
+
+
+def samples_since(directory: RunDirectory, kind: str, since: float, most: int) -> list[Event]:
+    """The newest samples of a kind after a time, oldest first, ``most`` at most. Only these are decoded."""
+    begin = b'{"kind":"%s",' % kind.encode("ascii")
+    found: list[Event] = []
+    for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
+        lines: deque[bytes] = deque(maxlen=most - len(found))
+        with contextlib.suppress(OSError, EOFError), _open_part(path) as file:
+            lines.extend(line for line in file if line.startswith(begin))
+        here = list(_events(lines))
+        newer = [event for event in here if event.at > since]
+        found[:0] = newer
+        if len(found) >= most or len(newer) < len(here):
+            break
+    return found
 
 
 def _events(file: Iterable[bytes]) -> Iterator[Event]:
