@@ -99,8 +99,8 @@ class ScreenAsker:
                 if not answered.done():
                     answered.set_result(value)
 
-            await self._app.push_screen(screen, answer)
             try:
+                await self._app.push_screen(screen, answer)
                 return await answered
             finally:
                 if screen.is_current:  # nobody waits for the answer any longer
