@@ -52,7 +52,6 @@ _KEY_NAMES = {
     "shift+tab": "⇧Tab",
     "space": "Space",
     "plus": "+",
-    "f1": "F1",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "left_curly_bracket": "{",
@@ -78,6 +77,8 @@ def key_name(key: str) -> str:
     """``slash`` → ``/``, ``ctrl+c`` → ``^C``."""
     if key.startswith("ctrl+"):
         return f"^{key[5:].upper()}"
+    if key[:1] == "f" and key[1:].isdigit():
+        return key.upper()
     return _KEY_NAMES.get(key, key)
 
 

@@ -72,7 +72,7 @@ def test_simulated_gpus_are_said_to_be() -> None:
     session.model.gpus = replace(session.model.gpus, source="simulated")
     assert "SIMULATED" in headline(session)
     assert "simulated" in texts(GpusPanel().content(view(session), Space(100, 9)))
-    assert "simulated" in text(gpus.summary(session.model.gpus))
+    assert "simulated" in text(gpus.summary(session.model.gpus, 100))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_trouble_of_a_gpu_is_said() -> None:
     assert "!91" in lines
     assert "! ECC 3 ! thermal" in lines
     assert "✗ GPU is lost" in lines
-    assert "1 GPU gives no values" in text(gpus.summary(session.model.gpus))
+    assert "1 GPU gives no values" in text(gpus.summary(session.model.gpus, 100))
 
 
 @pytest.mark.parametrize(

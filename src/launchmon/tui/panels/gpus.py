@@ -8,7 +8,7 @@ from launchmon.config import Config
 from launchmon.tui import format as fmt
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.curve import curve
-from launchmon.tui.widgets.lines import Row, Span, joined
+from launchmon.tui.widgets.lines import Row, Span, joined_within, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space, dated
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
 from launchmon_agent.events import Gpu, Gpus
@@ -40,9 +40,9 @@ _VENDOR = re.compile(r"^(NVIDIA|AMD|GeForce|Instinct)\s+", re.IGNORECASE)
 class GpusPanel(Panel, can_focus=True):
     HELP = (
         "One line a GPU: memory in use and in total, utilisation, power against its limit, temperature, and the rank "
-        "that lives there. The small curves are the last minute, newest right, from nothing to all. A dash means that "
-        "the driver does not tell. A GPU at 100% that draws idle power only spins; memory that is equal on all GPUs "
-        "and does not move means that nobody is loading."
+        "that lives there. The small curves have a bar for each second, newest right, from nothing to all. A dash "
+        "means that the driver does not tell. A GPU at 100% that draws idle power only spins; memory that is equal on "
+        "all GPUs and does not move means that nobody is loading."
     )
 
     def __init__(self, hot_c: float = Config.hot_c, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
@@ -57,7 +57,7 @@ class GpusPanel(Panel, can_focus=True):
         if gpus.error is not None or not gpus.gpus:
             return Content(head=(dated(_heading(_absence(gpus), "warn"), view, width),))
         if space.limit < min(SUMMARY_BELOW, len(gpus.gpus) + 1):
-            return Content(head=(dated(summary(gpus), view, width),))
+            return Content(head=(dated(summary(gpus, width), view, width),))
         noted = max(len(_note(gpu)) for gpu in gpus.gpus)
         notes = (Column("note", "", min(NOTE, noted), rank=1),) if noted else ()
         layout = lay_out([*COLUMNS, *notes], width - 1)
@@ -75,8 +75,8 @@ def short_name(name: str | None) -> str:
     return fmt.UNKNOWN if name is None else _VENDOR.sub("", _VENDOR.sub("", name))
 
 
-def summary(gpus: Gpus) -> Row:
-    """All GPUs in one line; a range where they differ."""
+def summary(gpus: Gpus, width: int) -> Row:
+    """All GPUs in one line; a range where they differ. The last facts leave where there is no room."""
     cards = gpus.gpus
     names = sorted({short_name(gpu.name) for gpu in cards})
     broken = [gpu for gpu in cards if gpu.error is not None]
@@ -84,6 +84,7 @@ def summary(gpus: Gpus) -> Row:
     totals = {gpu.memory_total for gpu in cards if gpu.memory_total is not None}
     total = fmt.number(totals.pop() / fmt.GIB) if len(totals) == 1 else fmt.UNKNOWN
     used = fmt.span_of([None if gpu.memory_used is None else gpu.memory_used / fmt.GIB for gpu in cards], "{:.1f}")
+    head: Row = ((" ", "plain"), ("GPU", "title"), ("  ", "plain"))
     parts: list[Row] = [
         ((what, "plain"),),
         (("✗ " + fmt.plural(len(broken), "GPU gives no values", "GPUs give no values"), "bad"),) if broken else (),
@@ -94,7 +95,7 @@ def summary(gpus: Gpus) -> Row:
     ]
     if gpus.source == "simulated":
         parts.insert(1, (("simulated", "warn"),))
-    return ((" ", "plain"), ("GPU", "title"), ("  ", "plain"), *joined(parts))
+    return (*head, *joined_within(parts, width - row_width(head)))
 
 
 def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:

@@ -38,9 +38,9 @@ class RanksPanel(Panel, can_focus=True):
     HELP = (
         "One line a rank. CPU counts the rank with its children, because compilers run there. anon is memory of its "
         "own; file is mapped weights, shared between ranks and counted in each. S is the state (R runs, S sleeps, D "
-        "waits for a device). silent is the time since its last log line. The small curves are the last minute, newest "
-        "right: CPU of one core, and bytes read and written, against the most of that minute. A ready, idle rank spins "
-        "at 100% CPU: that is normal."
+        "waits for a device). silent is the time since its last log line. The small curves have a bar for each second, "
+        "newest right: CPU of one core, and bytes read and written, against the most that is shown. A ready, idle rank "
+        "spins at 100% CPU: that is normal."
     )
 
     def content(self, view: View, space: Space) -> Content:
