@@ -51,6 +51,9 @@ SAMPLE_S = 1.0
 LOG_PAUSES = ((30.0, 0.5), (5.0, 0.25), (float("-inf"), 0.1))
 """Seconds of silence → seconds between two looks at the log: each costs a turn of two threads."""
 
+RAS_S = 2.5
+"""Half of the time between two questions to NCCL (sensors/ras.py): no turn of threads for nothing each second."""
+
 RETRY_S = 5.0
 FOREVER_S = 86400.0
 STALL_DUMPS = 3
@@ -183,13 +186,13 @@ class Watch:
         """NCCL answers late when a process is stopped, which is when its answer counts: a thread of its own."""
         sample = self.model.processes
         if self._sensors is None or self._sensors.ras is None or sample is None:
-            await asyncio.sleep(SAMPLE_S)
+            await asyncio.sleep(RAS_S)
             return
         ras, outstanding = self._sensors.ras, self.model.phases.run_phase() != "ready" or self._requests_wait()
         answer = await self._in("ras", lambda: ras.sample(self._clock(), sample.processes, outstanding=outstanding))
         if answer is not None and answer != self.model.ras:
             self.emit(answer)
-        await asyncio.sleep(SAMPLE_S)
+        await asyncio.sleep(RAS_S)
 
     async def _look_once(self, look: Look) -> None:
         assert self.model.run is not None

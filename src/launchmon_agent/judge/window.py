@@ -96,7 +96,6 @@ class EvidenceWindow:
         self._last_offset = -1
         self._noise_until = 0.0
         self._views: dict[object, StackView | None] = {}
-        self._host_moves = (False, False)
         self._bars: dict[tuple[str, str | None], tuple[str, int, int]] = {}
 
     def viewed(self, dumps: tuple[Stacks, ...], ranks: frozenset[str]) -> StackView | None:
@@ -196,8 +195,7 @@ class EvidenceWindow:
         self.disk.feed(event.at, event.disk_read_bps)
         self.net.feed(event.at, event.net_rx_bps)
         self.oom_kills.feed(event.at, event.cgroup_oom_kills)
-        was, self._host_moves = self._host_moves, (self.disk.moved_at == event.at, self.net.moved_at == event.at)
-        return self._host_moves != was or self.oom_kills.moved_at == event.at
+        return self.oom_kills.moved_at == event.at  # the traffic of other programs comes and goes all the time
 
     def _fold_log(self, event: Log) -> bool:
         if event.generation != self._generation:

@@ -32,6 +32,7 @@ class ProcessSensor:
         self._roster = Roster(self._members)
         self._gauges: dict[Member, _Gauges] = {}
         self._numbering: Numbering | None = None
+        self._sampled_at: float | None = None
         self._host_pids = proc.namespace("self", "pid") == _INITIAL_PID_NAMESPACE
         self.seen: set[tuple[int, float]] = set()
         """(pid, start time) of every process that was ever listed."""
@@ -42,6 +43,7 @@ class ProcessSensor:
 
     def sample(self, now: float, gpus: Gpus | None) -> Processes:
         """Those alive now, launcher first, then ranks in order, then the rest. Zombies are gone."""
+        self._sampled_at = now
         self._roster.update(now)
         listed = self._roster.listed()
         self.seen.update((member.pid, member.stat.start_time) for member in listed)
@@ -60,10 +62,12 @@ class ProcessSensor:
     def vanished(self, now: float) -> list[Exit]:
         """Processes of the run that have ended since the last call, helpers aside. A zombie has ended.
 
+        At the time of the last sample it is what that has found, else they are looked at again.
         ``code`` is known of a zombie whose ``stat`` the kernel lets us read whole (our user's; any, as root), otherwise
         None: its parent knows more.
         """
-        self._roster.check()
+        if now != self._sampled_at:
+            self._roster.check()
         ended, self._roster.ended = self._roster.ended, []
         return [
             Exit(now, member.pid, member.stat.start_time, member.name.role, member.name.rank, member.stat.exit_code)
