@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import configparser
 import functools
-import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from launchmon_agent.events import Frame
+from launchmon_agent.judge.tables import TableError, lines, sections
 from launchmon_agent.stacks.patterns import Chain, PatternError, parse_chain
 from launchmon_agent.stacks.runtime import innermost
 
 WAITS = ("no", "peers", "node", "lock", "child", "request", "network", "gpu", "time")
 SOURCES = ("src", "run", "issue")
 _VERSIONS = re.compile(r"all|\d+(\.\d+)*\+|\d+(\.\d+)*-\d+(\.\d+)*")
-_FIELDS = ("frames", "waits", "what", "ends", "cure", "versions", "source")
-
-
-class TableError(ValueError):
-    """A section of the table cannot be read. The message names it."""
+FIELDS = ("frames", "waits", "what", "ends", "cure", "versions", "source")
 
 
 @dataclass(frozen=True)
@@ -71,35 +66,20 @@ def wait_inside(frames: Sequence[Frame]) -> Explanation | None:
 
 @functools.cache
 def rows() -> tuple[Row, ...]:
-    """Raises :class:`TableError`."""
-    data = pkgutil.get_data("launchmon_agent.stacks", "frames.table")
-    if data is None:
-        raise TableError("frames.table is not in the package")
-    return parse(data.decode("utf-8"))
+    """Raises :class:`~launchmon_agent.judge.tables.TableError`."""
+    table = sections("frames.table", FIELDS, package="launchmon_agent.stacks")
+    return tuple(row_of(id_, fields) for id_, fields in table)
 
 
-def parse(text: str) -> tuple[Row, ...]:
-    """Raises :class:`TableError`."""
-    table = configparser.ConfigParser(
-        delimiters=(":",), comment_prefixes=("#",), interpolation=None, strict=True, empty_lines_in_values=False
-    )
-    try:
-        table.read_string(text)
-    except configparser.Error as error:
-        raise TableError(str(error)) from None
-    return tuple(_row(name, table[name]) for name in table.sections())
-
-
-def _row(name: str, fields: configparser.SectionProxy) -> Row:
-    if tuple(sorted(fields)) != tuple(sorted(_FIELDS)) or not all(fields.values()):
-        raise TableError(f"[{name}] has not exactly the fields {', '.join(_FIELDS)}, or an empty one")
+def row_of(id_: str, fields: Mapping[str, str]) -> Row:
+    """One section of the table. Raises :class:`~launchmon_agent.judge.tables.TableError`."""
     sources = tuple(fields["source"].split())
     if fields["waits"] not in WAITS or not set(sources) <= set(SOURCES) or not _VERSIONS.fullmatch(fields["versions"]):
-        raise TableError(f"[{name}]: waits, source or versions is none of those that the table's head names")
+        raise TableError(f"[{id_}]: waits, source or versions is none of those that the table's head names")
     try:
-        chains = tuple(map(parse_chain, fields["frames"].splitlines()))
+        chains = tuple(map(parse_chain, lines(fields["frames"])))
     except PatternError as error:
-        raise TableError(f"[{name}]: {error}") from None
+        raise TableError(f"[{id_}]: {error}") from None
     cure = None if fields["cure"] == "-" else fields["cure"]
-    said = Explanation(name, fields["waits"], fields["what"], fields["ends"], cure, fields["versions"], sources)
+    said = Explanation(id_, fields["waits"], fields["what"], fields["ends"], cure, fields["versions"], sources)
     return Row(said, chains)

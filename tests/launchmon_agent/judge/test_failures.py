@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from launchmon_agent.judge import failures
-from launchmon_agent.judge.failures import Failure, TableError, failure_of, rows
+from launchmon_agent.judge import tables
+from launchmon_agent.judge.failures import FIELDS, Failure, failure_of, row_of, rows
+from launchmon_agent.judge.tables import TableError
 from launchmon_agent.sglang.rail import RAIL
 
 EXAMPLES = {
@@ -86,4 +87,4 @@ def test_an_unknown_text_is_nothing() -> None:
 )
 def test_a_broken_table_is_refused(text: str) -> None:
     with pytest.raises(TableError):
-        failures.parse(text)
+        [row_of(*section) for section in tables.parse(text, FIELDS)]

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from launchmon_agent.events import Frame
+from launchmon_agent.judge import tables
+from launchmon_agent.judge.tables import TableError
 from launchmon_agent.stacks import explain as explaining
 from launchmon_agent.stacks import runtime
-from launchmon_agent.stacks.explain import TableError, explain, parse, rows, wait_inside
+from launchmon_agent.stacks.explain import FIELDS, Row, explain, row_of, rows, wait_inside
 from launchmon_agent.stacks.model import bare
 from tests.support.stacks_text import frames, sections
 
@@ -25,6 +27,10 @@ cure: -
 versions: 0.5.3+
 source: src run
 """
+
+
+def parse(text: str) -> tuple[Row, ...]:
+    return tuple(row_of(*section) for section in tables.parse(text, FIELDS))
 
 
 def test_every_row_has_an_example_and_every_example_a_row() -> None:

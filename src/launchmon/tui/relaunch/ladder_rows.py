@@ -40,7 +40,10 @@ def question_rows(base: Base, width: int) -> list[Row]:
     for number, remedy in enumerate(base.remedies, 1):
         for place, line in enumerate(wrap(change_words(remedy.change), width - 4)):
             rows.append(((f"{number if place == 0 else '':>3} ", "key"), (line, "plain")))
-    limit = f"At most {plural(ATTEMPTS, 'relaunch', 'relaunches')}, and none after {MINUTES / 60:.0f} hours"
-    told = f"The run that is there ends first, and each attempt that does not get ready. {limit}, or when you leave."
+    told = (
+        "The run that is there ends first, and each attempt that does not get ready. "
+        f"At most {plural(ATTEMPTS, 'relaunch', 'relaunches')}, none after {MINUTES / 60:.0f} hours, "
+        "and none once you have left launchmon."
+    )
     rows += [(), *(((line, "plain"),) for line in wrap(told, width)), ()]
     return [*rows, (("y", "key"), (" start", "plain")), (("Esc", "key"), (" not yet", "plain"))]
