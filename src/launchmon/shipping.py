@@ -24,7 +24,7 @@ Request = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Tools:
-    """``pyspy``: its path on the target, None where none may read the server; ``sent``: by us. ``machine``: uname(2)'s."""
+    """``pyspy``: its path on the target, None where none may read the server; ``sent``: by us just now."""
 
     pyspy: str | None
     machine: str

@@ -8,6 +8,7 @@ sends nothing more until the hello has come, so nothing is lost in a read buffer
 
 from __future__ import annotations
 
+import binascii
 import os
 import subprocess
 import sys
@@ -19,17 +20,24 @@ SHIPPED = "shipped"
 READY = b"launchmon-agent-ready"
 """The line, alone, with which the stub says that it reads."""
 
+TERMINAL = b"launchmon-agent-terminal"
+"""The same from behind a terminal. Whoever made that one may obey some bytes: ``ssh -tt`` has its escapes, and
+``docker exec -it`` its keys to detach."""
+
 STUB = (
     "import os,sys,tty;"
-    "os.isatty(0)and(tty.setraw(0),os.dup2(os.open(os.devnull,1),2));"
-    'os.write(1,b"%claunchmon-agent-%s%c"%(10,b"ready",10));'
+    "t=os.isatty(0);"
+    "t and(tty.setraw(0),os.dup2(os.open(os.devnull,1),2));"
+    'os.write(1,b"%claunchmon-agent-%s%c"%(10,(b"ready",b"terminal")[t],10));'
     "exec(sys.stdin.buffer.readline())"
 )
 """Python source for ``python3 -c``: one line without a single quote, a backslash or an exclamation mark, so that every
 shell passes it on between single quotes. A terminal is made to pass bytes, and its stderr would end up among them."""
 
 LOADER = (
+    "import binascii\n"
     "z=sys.stdin.buffer.read({size})\n"
+    "if {printable}:z=binascii.a2b_base64(z)\n"
     "f=os.memfd_create('launchmon-agent')\n"
     "o=os.fdopen(os.dup(f),'wb')\n"
     "o.write(z)\n"
@@ -46,12 +54,15 @@ _AGAIN = (
 )
 
 
-def load(code: bytes, options: Sequence[str] = ()) -> bytes:
+def load(code: bytes, options: Sequence[str] = (), *, printable: bool = False) -> bytes:
     """What to send once the stub is ready: it starts ``serve.main`` of the agent in the zip ``code``.
 
-    ``options`` follow those that whatever started the stub has given it.
+    ``options`` follow those that whatever started the stub has given it. ``printable``: sent so that no terminal finds
+    anything to obey in it.
     """
-    source = LOADER.format(size=len(code), options=list(options), shipped=SHIPPED)
+    if printable:
+        code = binascii.b2a_base64(code, newline=False)
+    source = LOADER.format(size=len(code), printable=printable, options=list(options), shipped=SHIPPED)
     return f"exec({source!r})\n".encode("ascii") + code
 
 

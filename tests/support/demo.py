@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,12 @@ READY = "The server is fired up and ready to roll!"
 
 
 class DemoServer:
-    """``directory`` gets the log, the report of the GPUs, and the demo's own temporary files."""
+    """``directory`` gets the log, the report of the GPUs, and the demo's own temporary files. ``program``: the words
+    that begin its command, Python last."""
 
-    def __init__(self, directory: Path, *flags: str, port: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, *flags: str, port: int | None = None, program: Sequence[str] = (sys.executable,)
+    ) -> None:
         self.port = free_port() if port is None else port
         self.log_path = directory / "server.log"
         self.gpu_path = directory / "gpus.json"
@@ -34,7 +38,7 @@ class DemoServer:
         self.temporary.mkdir(parents=True)
         environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(self.temporary)}
         environment[VARIABLE] = str(self.gpu_path)
-        argv = [sys.executable, "-m", "launchmon.demo.launch_server", "--model-path", "demo/kimi-k2.5"]
+        argv = [*program, "-m", "launchmon.demo.launch_server", "--model-path", "demo/kimi-k2.5"]
         argv += ["--port", str(self.port), *flags]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(

@@ -6,16 +6,20 @@ Everything that comes from the target is hostile: lines are bounded, and what is
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 
 from launchmon.connect import Channel
 from launchmon.connect.bundle import agent_zip
 from launchmon.connect.refusal import NotStarted
-from launchmon_agent.boot import READY, load
+from launchmon_agent.boot import READY, TERMINAL, load
 from launchmon_agent.wire import BYE, DEFLATE, MAX_LINE
 
 READY_S = 30.0
 """How long the target's Python may take to start: an image on a network disk, a shell with slow startup files."""
+
+_READY_LINE = re.compile(rb"\n(%s|%s)\r?\n" % (READY, TERMINAL))
+"""Its end has a carriage return where another terminal, which is not raw, is in between."""
 
 NOISE = 16 * 1024
 """Bytes kept of what comes before the ready line, for the message when it never comes."""
@@ -42,8 +46,8 @@ class AgentPipe:
         if script:
             channel.write(script)
         try:
-            received = await asyncio.wait_for(_ready(channel, seen), READY_S)
-            channel.write(load(agent_zip(), [DEFLATE] if packed else []))
+            said, received = await asyncio.wait_for(_ready(channel, seen), READY_S)
+            channel.write(load(agent_zip(), [DEFLATE] if packed else [], printable=said == TERMINAL))
             await asyncio.wait_for(channel.drain(), READY_S)
         except asyncio.CancelledError:
             await channel.close()
@@ -104,15 +108,15 @@ class AgentPipe:
             self._broken = "more came at once than an agent sends"
 
 
-async def _ready(channel: Channel, seen: bytearray) -> bytes:
-    """What follows the ready line; ``seen`` collects what precedes it. Raises :class:`EOFError` when none comes."""
+async def _ready(channel: Channel, seen: bytearray) -> tuple[bytes, bytes]:
+    """The line of the stub and what follows it; ``seen`` collects what precedes it. Raises :class:`EOFError` when none
+    comes."""
     while True:
         received = await channel.read()
         if not received:
             raise EOFError
         seen += received
-        for line_end in (b"\n", b"\r\n"):  # the second where a terminal that is no longer raw is in between
-            at = seen.find(b"\n" + READY + line_end)
-            if at >= 0:
-                return bytes(seen[at + 1 + len(READY) + len(line_end) :])
+        found = _READY_LINE.search(seen)
+        if found is not None:
+            return found[1], bytes(seen[found.end() :])
         del seen[: -2 * NOISE]

@@ -122,7 +122,8 @@ def _elsewhere(target: Target, looked: Looked) -> Refused:
     if known is not None and known[1] in (None, *_ENTER):
         enter = f"{_ENTER[known[1] or 'docker']} {known[2][:12]}"
     prefix = {"local": "", "via": f"{target.spec} ", "ssh": f"ssh {_ssh_words(target.spec)} "}[target.kind]
-    cause = f"the SGLang server there (pid {pid}) runs in a container, and its Python too"
+    more = f", one of {len(looked.containers)}" if len(looked.containers) > 1 else ""
+    cause = f"the SGLang server there (pid {pid}{more}) runs in a container, and its Python too"
     return Refused(what, cause, f"--via {shlex.quote(prefix + enter)}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from launchmon.connect import bootstrap
-from launchmon_agent.boot import READY
+from launchmon_agent.boot import READY, TERMINAL
 
 SHELLS = {
     "dash": ["dash"],
@@ -108,7 +108,7 @@ def test_the_same_through_a_terminal(shell: list[str], tmp_path: Path) -> None:
     os.close(theirs)
     os.write(ours, bootstrap.script())
     seen = b""
-    while b"\n" + READY not in seen:
+    while b"\n" + TERMINAL not in seen:
         seen += os.read(ours, 4096)
     os.write(ours, b"import os;os.write(1,bytes(range(256)));os.write(1,b'end')\n")
     while not seen.endswith(b"end"):
