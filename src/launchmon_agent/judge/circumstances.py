@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from launchmon_agent.events import Evidence, Gpu, Next, Orphan
 from launchmon_agent.judge import words
+from launchmon_agent.judge.budget import budget, cache_words, reserve_words
 from launchmon_agent.judge.scene import Scene
 
 MEMORY_ROWS = frozenset(
@@ -19,6 +20,8 @@ MEMORY_ROWS = frozenset(
 )
 """Rows of failures.table that say that a GPU has too little memory."""
 
+CACHE_ROWS = frozenset({"kv-pool-no-memory", "larger-than-profiled"})
+RESERVE_ROWS = frozenset({"gpu-memory-graphs", "gpu-memory-serving"})
 PORT_ROWS = frozenset({"port-taken"})
 LIMIT_ROWS = {"open-files": "open-files", "locked-memory": "locked-memory"}
 """Row of failures.table → limit."""
@@ -38,7 +41,8 @@ _NUMBER = re.compile(r"(?<![\d.])\d{2,5}(?![\d.])")
 def beside_failure(scene: Scene, row_id: str, texts: Sequence[str]) -> tuple[str, list[Evidence], list[Next]]:
     """What the failure's row makes worth a look: a sentence ("" where there is nothing), evidence, what to do first."""
     if row_id in MEMORY_ROWS:
-        return _memory_taken(scene)
+        said, evidence, first = _memory_taken(scene)
+        return " ".join(part for part in (said, _budget_words(scene, row_id)) if part), evidence, first
     if row_id in PORT_ROWS:
         return _port_taken(scene, texts)
     if row_id in LIMIT_ROWS:
@@ -95,6 +99,16 @@ def _memory_taken(scene: Scene) -> tuple[str, list[Evidence], list[Next]]:
         return "", [], []
     gpu, pids, held = max(others, key=lambda other: other[2])
     return f"{words.size(held)} of GPU {gpu.index} are held by {_pids(pids)}, not of this run.", [], []
+
+
+def _budget_words(scene: Scene, row_id: str) -> str:
+    failure = scene.model.first_failure
+    found = budget(scene.model, "" if failure is None else failure.rank)
+    if found is None:
+        return ""
+    if row_id in CACHE_ROWS:
+        return cache_words(found) if found.cache <= 0 else ""
+    return reserve_words(found) if row_id in RESERVE_ROWS else ""
 
 
 def _port_taken(scene: Scene, texts: Sequence[str]) -> tuple[str, list[Evidence], list[Next]]:
