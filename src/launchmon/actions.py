@@ -16,8 +16,9 @@ class Action:
     help: str
     """A sentence, for the help screen and the palette."""
     scope: str
-    """Where it works: app (everywhere), run (the main screen), panel (a focused panel), stacks, verdict, relaunch or
-    ledger (the screens of that name) or home (the list of runs)."""
+    """Where it works: app (everywhere), run (the main screen), panel (a focused panel), paging (screens where Space
+    turns the page), replay (the main screen over a recording), stacks, verdict, relaunch or ledger (the screens of that
+    name) or home (the list of runs)."""
     footer: int = 0
     """Place in the footer, from 1 (the last to leave when room is short); 0 keeps it out."""
     confirm: bool = False
@@ -243,6 +244,23 @@ ACTIONS: tuple[Action, ...] = (
     Action("show-panels", ("H",), "show all", "Show the panels that are hidden.", "run"),
     Action("pan-left", ("left",), "left", "Move a log that is not wrapped to the left.", "run"),
     Action("pan-right", ("right",), "right", "Move a log that is not wrapped to the right.", "run"),
+    Action(
+        "rewind",
+        ("ctrl+r",),
+        "look back",
+        "Show the run as it was, with a time line to move along; in there, back to the present.",
+        "run",
+        19,
+    ),
+    Action(
+        "report",
+        ("s",),
+        "report",
+        "Write all about the run into two files of the current directory, without secrets: Markdown for an issue, and "
+        "an archive with the recording.",
+        "run",
+        20,
+    ),
     Action("reset", ("escape",), "back", "Close the search, then the filter, then the expanded panel.", "run"),
     # a focused panel
     Action("focus-next", ("tab",), "next panel", "Move the focus to the next panel.", "panel"),
@@ -250,9 +268,46 @@ ACTIONS: tuple[Action, ...] = (
     Action("line-up", ("up",), "up", "One line up.", "panel"),
     Action("line-down", ("down",), "down", "One line down.", "panel"),
     Action("page-up", ("pageup",), "page up", "One page up.", "panel"),
-    Action("page-down", ("pagedown", "space"), "page down", "One page down.", "panel"),
+    Action("page-down", ("pagedown",), "page down", "One page down.", "panel"),
     Action("to-start", ("home", "g"), "start", "To the beginning; in the log, of the whole file.", "panel"),
     Action("to-end", ("end", "G"), "end", "To the end; the log then follows what is written.", "panel"),
+    Action("page-on", ("space",), "page down", "One page down, as in a pager.", "paging"),
+    # a recording
+    Action(
+        "play",
+        ("space", "p"),
+        "play",
+        "Let the recording play, or pause it. At its end it begins again.",
+        "replay",
+        104,
+    ),
+    Action(
+        "moment-next", ("right_square_bracket",), "next mark", "Go to the next mark on the time line.", "replay", 105
+    ),
+    Action(
+        "moment-previous",
+        ("left_square_bracket",),
+        "previous mark",
+        "Go to the mark on the time line before this moment.",
+        "replay",
+        106,
+    ),
+    Action("faster", ("plus", "equals_sign"), "faster", "Play twice as fast.", "replay", 107),
+    Action("slower", ("minus",), "slower", "Play half as fast.", "replay", 108),
+    Action("second-next", ("greater_than_sign",), "a second on", "One second on.", "replay", 109),
+    Action("second-previous", ("less_than_sign",), "a second back", "One second back.", "replay", 110),
+    Action("event-next", ("full_stop",), "an event on", "Over the next event of the recording.", "replay", 111),
+    Action("event-previous", ("comma",), "an event back", "Back over one event of the recording.", "replay", 112),
+    Action(
+        "moment-go",
+        ("at",),
+        "go to time",
+        "Go to a time: 18:05:12, 1m30s from the start, -30s before the end.",
+        "replay",
+        113,
+    ),
+    Action("replay-start", ("left_parenthesis",), "start", "To the beginning of the recording.", "replay"),
+    Action("replay-end", ("right_parenthesis",), "end", "To the end of the recording.", "replay"),
     # the stacks
     Action("dump", ("d",), "again", "Read the stacks of all ranks again.", "stacks", 4),
     Action("dump-native", ("D",), "with native", "Read them again with frames of C and C++.", "stacks", 12),
@@ -388,6 +443,8 @@ SCOPES = {
     "run": "The run",
     "panel": "A panel, or a list, that has the focus",
     "stacks": "The stacks",
+    "paging": "Where Space turns the page: the run, the stacks, the verdict",
+    "replay": "A recording",
     "verdict": "The verdict",
     "relaunch": "The relaunch",
     "ledger": "The attempts",
@@ -395,7 +452,15 @@ SCOPES = {
 }
 """Every scope, with its name for people, in the order in which they are listed."""
 
-TOGETHER = (("run", "panel"), ("stacks", "panel"), ("verdict", "panel"), ("relaunch",), ("ledger",), ("home",))
+TOGETHER = (
+    ("run", "panel", "paging"),
+    ("replay", "run", "panel"),
+    ("stacks", "panel", "paging"),
+    ("verdict", "panel", "paging"),
+    ("relaunch",),
+    ("ledger",),
+    ("home",),
+)
 """The scopes of each screen: keys of one row, and those of app, work at the same time and differ."""
 
 

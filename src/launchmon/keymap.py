@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import unicodedata
@@ -88,10 +89,10 @@ def _is_character_name(name: str) -> bool:
     """``slash``, ``question_mark``: what Textual calls a character that is no letter or digit."""
     if name in _WRITTEN.values():
         return True
-    try:
-        return not unicodedata.lookup(name.replace("_", " ")).isalnum()
-    except KeyError:
-        return False
+    for spelled in (name.replace("_", " "), name.replace("_", "-", 1).replace("_", " ")):  # "LESS-THAN SIGN"
+        with contextlib.suppress(KeyError):
+            return not unicodedata.lookup(spelled).isalnum()
+    return False
 
 
 def _keys_of(id_: str, value: object) -> tuple[str, ...]:

@@ -39,4 +39,4 @@ def test_keys_are_shown_as_a_person_knows_them() -> None:
     assert key_name("slash") == "/"
     assert key_name("ctrl+c") == "^C"
     assert by_id("filter-rank").shown_keys == "0-9"
-    assert by_id("page-down").shown_keys == "PgDn Space"
+    assert by_id("play").shown_keys == "Space p"

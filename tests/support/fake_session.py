@@ -18,6 +18,7 @@ from launchmon_agent import events
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.level import LEVELS
 from launchmon_agent.log.only import EVERYTHING, Only
+from launchmon_agent.wire import Hello
 from tests.support import fake_dumps, fake_relaunch
 
 GIB = 1024**3
@@ -105,7 +106,7 @@ class FakeModel:
     rows: list[events.Process] = field(default_factory=list)
     all_marks: list[events.Mark] = field(default_factory=list)
 
-    def gpu_history(self, index: int) -> Sequence[float | None]:
+    def gpu_history(self, index: int, node: int | None = None) -> Sequence[float | None]:
         return tuple(self.history.get(index, ()))
 
     @property
@@ -293,7 +294,12 @@ class FakeSession:
     count_gate: asyncio.Event | None = None
     count_most: int | None = None
     """Lines that one slice of a count looks at; ``None``: all."""
+    options: dict[str, Any] = field(default_factory=fake_relaunch.options)
     attempts: dict[str, Any] = field(default_factory=fake_relaunch.ledger)
+    recorded: list[bytes] = field(default_factory=list)
+    """What :meth:`recording` gives."""
+    installed: dict[str, str] = field(default_factory=dict)
+    hello: Hello | None = None
     planned: list[dict[str, Any]] = field(default_factory=list)
     relaunched: list[dict[str, Any]] = field(default_factory=list)
     plan_gate: asyncio.Event | None = None
@@ -410,6 +416,14 @@ class FakeSession:
     async def ledger(self, run: str | None = None) -> dict[str, Any]:
         self._request()
         return self.attempts
+
+    async def recording(self) -> list[bytes]:
+        self._request()
+        return list(self.recorded)
+
+    async def software(self) -> dict[str, str]:
+        self._request()
+        return self.installed
 
     def _next_dump(self) -> events.Stacks:
         number = len(self.model.stacks) + 1
@@ -705,6 +719,7 @@ async def _play(session: FakeSession) -> None:
 
 
 def main() -> None:
+    from launchmon.connect import Asker
     from launchmon.tui.app import run_app
 
     scenario = SCENARIOS[sys.argv[1] if len(sys.argv) > 1 else "seed"]
@@ -720,4 +735,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    from launchmon.connect import Asker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import os
 import tarfile
 from collections.abc import Mapping
@@ -26,6 +27,15 @@ def default_stem(material: Material) -> str:
     name = "run" if run is None else run.id
     tidy = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in name)
     return f"launchmon-report-{tidy.strip('.-') or 'run'}"
+
+
+def free_stem(stem: str) -> str:
+    """The stem, with a number where its files exist already."""
+    for number in itertools.count(1):
+        found = stem if number == 1 else f"{stem}-{number}"
+        if not any(os.path.lexists(found + end) for end in (MARKDOWN, ARCHIVE)):
+            break
+    return found
 
 
 def write(material: Material, stem: str) -> tuple[str, str]:

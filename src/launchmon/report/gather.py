@@ -9,17 +9,18 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from launchmon.redact import Redactor
+from launchmon.replay.recorded import Recorded
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import LogError, Malformed, Verdict, encode, from_body
-from launchmon_agent.log.only import EVERYTHING, Only
-from launchmon_agent.log.window import Line, Window
 from launchmon_agent.model import RunModel
 from launchmon_agent.redaction import redacted_object
 from launchmon_agent.runs.recording import SAMPLES
-from launchmon_agent.wire import Hello
+
+if TYPE_CHECKING:
+    from launchmon.tui.protocol import LineLike, SessionLike
 
 MOST = 24 << 20
 """Bytes of events in a report. Of a longer recording, samples are left out: those of long ago first."""
@@ -31,23 +32,6 @@ EVERY_S = 10.0
 ERRORS = 6
 BEFORE, AFTER, LAST = 3, 14, 25
 """Errors that are shown, lines around each, and lines at the end of the log."""
-
-
-class Source(Protocol):
-    """A session, or a recording as one."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def hello(self) -> Hello | None: ...
-    @property
-    def model(self) -> RunModel: ...
-    async def recording(self) -> list[bytes]: ...
-    async def software(self) -> dict[str, str]: ...
-    async def ledger(self, run: str | None = None) -> dict[str, Any]: ...
-    async def window(
-        self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
-    ) -> Window: ...
 
 
 @dataclass(frozen=True)
@@ -64,6 +48,7 @@ class Material:
     """Everything in it is fit to be shared."""
 
     model: RunModel
+    whole: RunModel  # the run when last all its ranks were seen: what it ran on
     verdict: Verdict | None  # the last; of a run that was ended on request, the last before that
     lines: tuple[bytes, ...]  # the recording
     excerpts: tuple[Excerpt, ...]
@@ -74,7 +59,7 @@ class Material:
     redacted: Mapping[str, int] = field(default_factory=dict)  # kind → places
 
 
-async def gather(source: Source, *, keep_names: bool = False) -> Material:
+async def gather(source: SessionLike, *, keep_names: bool = False) -> Material:
     """Raises :class:`Refused` where there is no recording at all."""
     lines = await source.recording()
     newest = source.model.verdict
@@ -94,7 +79,7 @@ async def gather(source: Source, *, keep_names: bool = False) -> Material:
     )
 
 
-def _redactor(source: Source, *, keep_names: bool) -> Redactor:
+def _redactor(source: SessionLike, *, keep_names: bool) -> Redactor:
     """That knows the names of both machines, which are often one."""
     hello = source.hello
     users, hosts = [], [socket.gethostname()]
@@ -128,6 +113,7 @@ def _rewritten(
             verdict = model.verdict
     return Material(
         model=model,
+        whole=_whole(out, model),
         verdict=verdict or model.verdict,
         lines=tuple(out),
         excerpts=tuple(
@@ -139,6 +125,14 @@ def _rewritten(
         left_out=len(bodies) - len(kept),
         redacted=dict(redactor.counts),
     )
+
+
+def _whole(lines: Sequence[bytes], last: RunModel) -> RunModel:
+    ranks = [line.count(b'"role":"scheduler"') for line in lines]
+    if not any(ranks):
+        return last
+    newest = max(range(len(lines)), key=lambda place: (ranks[place], place))
+    return Recorded(lines).model_at(newest + 1)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -166,7 +160,7 @@ def _thinned(bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 # -------------------------------------------------------------------------------------------------------------- the log
 
 
-async def _excerpts(source: Source) -> list[Excerpt]:
+async def _excerpts(source: SessionLike) -> list[Excerpt]:
     """The lines around the first errors, then the end. Raises :class:`Refused` where the log cannot be read."""
     end = await source.window("end", LAST, 0)
     found = []
@@ -195,6 +189,6 @@ def _near(errors: Sequence[LogError]) -> list[list[LogError]]:
     return groups
 
 
-def _excerpt(title: str, lines: Sequence[Line], offsets: set[int]) -> Excerpt:
+def _excerpt(title: str, lines: Sequence[LineLike], offsets: set[int]) -> Excerpt:
     marked = frozenset(place for place, line in enumerate(lines) if line.offset in offsets)
     return Excerpt(title, tuple(line.text for line in lines), marked)

@@ -37,10 +37,10 @@ def markdown(material: Material, archive: str | None = None) -> str:
         _title(material),
         _verdict(material),
         _versions(material),
-        _hardware(model),
+        _hardware(material.whole),
         _command(model.run),
         _phases(model),
-        _ranks(model),
+        _ranks(material),
         _stacks(model),
         _log(material),
         _attempts(material),
@@ -187,10 +187,13 @@ def _phases(model: RunModel) -> Iterator[str]:
         yield f"| {cell.phase} | {cell.state} | {after} | {took} | {cell.slowest_rank or '–'} |"
 
 
-def _ranks(model: RunModel) -> Iterator[str]:
-    if model.rank_rows():
+def _ranks(material: Material) -> Iterator[str]:
+    model, whole = material.model, material.whole
+    if whole.rank_rows():
         yield "## Ranks\n"
-        yield from fenced(rank_lines(diagnosis(model, None, "")["ranks"]))
+        if model.exits:
+            yield "When all of them were last seen:\n"
+        yield from fenced(rank_lines(diagnosis(whole, None, "")["ranks"]))
     if model.exits:
         yield ""
         began = model.exits[0].at

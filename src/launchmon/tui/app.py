@@ -20,8 +20,10 @@ from launchmon.actions import Action, in_scope
 from launchmon.config import Effective
 from launchmon.connect import Asker
 from launchmon.ladder import Ladder
+from launchmon.replay.session import ReplaySession
 from launchmon.tui import attention, glyphs, theme
 from launchmon.tui.bindings import bindings, bound, method
+from launchmon.tui.looking_back import LookBack
 from launchmon.tui.own_themes import OwnThemes
 from launchmon.tui.protocol import Found, SessionLike
 from launchmon.tui.screens.attempts import AttemptsScreen
@@ -31,6 +33,7 @@ from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Pick
 from launchmon.tui.screens.relaunch import RelaunchScreen
+from launchmon.tui.screens.replay import ReplayScreen
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.screens.verdict import VerdictScreen
@@ -160,7 +163,12 @@ class LaunchmonApp(App[Outcome]):
             self._not_opened(waiting, Refused("the run could not be opened", str(error), "launchmon doctor"))
         else:
             self.ladder = Ladder(self.session)
-            await self.switch_screen(RunScreen(self.session, self.ladder, self.config))
+            await self.switch_screen(self._screen_of(self.session, self.ladder))
+
+    def _screen_of(self, session: SessionLike, ladder: Ladder) -> RunScreen:
+        if isinstance(session, ReplaySession):
+            return ReplayScreen(session, ladder, self.config)
+        return RunScreen(session, ladder, self.config)
 
     def _not_opened(self, waiting: ConnectScreen, refusal: Refused) -> None:
         """Back to the list, where there is one, with the reason; else out, and the reason goes to stderr."""
@@ -232,6 +240,10 @@ class LaunchmonApp(App[Outcome]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
+    async def on_look_back(self, event: LookBack) -> None:
+        """The run as it was, over the run."""
+        await self.push_screen(ReplayScreen(event.replay, Ladder(event.replay), self.config, live=True))
+
         """The one way to every action, from a key, the footer or the palette; what may not be done is refused here."""
         why = self._unchangeable
         if why is not None:
@@ -260,6 +272,8 @@ class LaunchmonApp(App[Outcome]):
         await self._leave()
 
     def action_palette(self) -> None:
+        if isinstance(getattr(self.screen, "session", None), ReplaySession):
+            return "This is a recording"
         self.action_command_palette()
 
     def action_help(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from launchmon_agent import events
 from launchmon_agent.log.only import EVERYTHING, Only
+from launchmon_agent.wire import Hello
 
 
 class CellLike(Protocol):
@@ -179,6 +180,8 @@ class SessionLike(Protocol):
     @property
     def target(self) -> str: ...
     @property
+    def hello(self) -> Hello | None: ...  # of the agent; None: it is not known who answered
+    @property
     def read_only(self) -> bool: ...
     @property
     def log_is_read(self) -> bool: ...  # to its end; True also where there is no log
@@ -255,6 +258,14 @@ class SessionLike(Protocol):
         """The attempts of the series of ``run``, or of the run that is followed."""
         ...
 
+    async def recording(self) -> list[bytes]:
+        """All events of the run so far, as lines."""
+        ...
+
+    async def software(self) -> dict[str, str]:
+        """Name → version of what is installed for the server."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -297,7 +308,7 @@ class View:
     @classmethod
     def of(cls, session: SessionLike) -> View:
         link, age, model = session.link, session.age(), session.model
-        running = link.state == "live"
+        running = link.state in ("live", "replay")  # a recording says itself how far it is past its newest event
         return cls(
             model=model,
             link_state=link.state,

@@ -84,7 +84,7 @@ def test_it_opens_at_the_end() -> None:
 def test_the_clock_of_the_screen_stands_where_the_recording_stands() -> None:
     one = session()
     one.to_time(3.6)
-    view = View.of(one)  # type: ignore[arg-type]
+    view = View.of(one)
     assert view.now == pytest.approx(3.6)
     assert not view.stale
     assert view.read_only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from launchmon.tui.format import age, clip, clock
 from launchmon.tui.protocol import View
@@ -16,6 +17,9 @@ NAME = 28
 GAP = ("  ", "plain")
 
 LINKS = {"connecting": ("◌", "busy"), "live": ("●", "good"), "lost": ("✗", "bad"), "ended": ("■", "muted")}
+
+REPLAYED = "replay"
+"""State of the link of a recording."""
 
 
 class HeaderBar(Panel):
@@ -61,7 +65,7 @@ def _left(view: View, room: int) -> Row:
     facts.append(view.target)
     if run is not None and run.port:
         facts.append(f":{run.port}")
-    if view.read_only:
+    if view.read_only and view.link_state != REPLAYED:
         facts.append("read-only")
     left = room - row_width(brand) - 1
     while len(facts) > 1 and len(" · ".join(facts)) > left:
@@ -102,7 +106,9 @@ def elapsed(view: View) -> float | None:
 
 
 def freshness(view: View) -> Row:
-    """``● live 0.4 s ago``; when the link is lost, how old everything on the screen is."""
+    """``● live 0.4 s ago``; when the link is lost, how old everything on the screen is; of a recording, its time."""
+    if view.link_state == REPLAYED:
+        return ((f" REPLAY {time.strftime('%H:%M:%S', time.localtime(view.now))} ", "badge"),)
     glyph, tone = LINKS.get(view.link_state, LINKS["connecting"])
     if view.link_state == "connecting":
         return ((f"{glyph} connecting", tone),)

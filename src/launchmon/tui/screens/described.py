@@ -14,6 +14,9 @@ class DescribedScreen(Screen[None]):
     HELP: ClassVar[str] = ""
     """What it shows and how to read it, for the help screen."""
 
+    async def action_page_on(self) -> None:
+        await self.run_action("page_down")
+
     @property
     def focused_help(self) -> tuple[str, str]:
         """Name and help of the focused part of the screen; empty where there is nothing more to say."""

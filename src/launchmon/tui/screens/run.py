@@ -50,7 +50,7 @@ LOG_REFRESH_S = 0.25
 class RunScreen(LogActions, PastActions, DescribedScreen):
     """Draws a session. Never changes anything but through an action that a person asked for."""
 
-    SCOPES = ("run", "panel")
+    SCOPES = ("run", "panel", "paging")
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "One run of a server. The first line says how fresh all this is; the second shows the phases of the launch: "

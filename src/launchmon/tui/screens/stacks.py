@@ -37,7 +37,7 @@ TALL = 40
 class StacksScreen(DescribedScreen):
     """Takes a dump when it opens. Shows any dump of the run, also those that came by themselves."""
 
-    SCOPES = ("stacks", "panel")
+    SCOPES = ("stacks", "panel", "paging")
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "The Python stacks of all ranks and of what started them, taken at one moment. Ranks in the same functions are "
@@ -88,16 +88,8 @@ class StacksScreen(DescribedScreen):
         self._board.history.take(self.session.model.stacks)
         self._unsubscribe = self.session.subscribe(self._changed)
         self._list.focus()
-        self.set_interval(REFRESH_S, self.look)
-        self._dump(native=self._native_first)
-        self.call_after_refresh(self.look)
-
-    def on_unmount(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self.look)
+        if self.session.link.state != "replay":  # of a recording: those of then
+            self._dump(native=self._native_first)
 
     # --------------------------------------------------------------------------------------------------------- reading
 

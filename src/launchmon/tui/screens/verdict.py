@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 
 from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
 from launchmon.tui.format import wrap
 from launchmon.tui.panels.footer import FooterBar
-from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.verdict import heading, rows
 from launchmon.tui.protocol import SessionLike, View
-from launchmon.tui.screens.described import DescribedScreen
+from launchmon.tui.screens.following import FollowingScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.widgets.facts import paragraph
@@ -24,13 +21,12 @@ from launchmon.tui.widgets.pager import Pager
 from launchmon_agent.events import Next, Verdict
 from launchmon_agent.stacks.ranges import label
 
-REFRESH_S = 1.0
 WIDEST = 110
 """Cells: longer lines are hard to read."""
 
 
-class VerdictScreen(DescribedScreen):
-    SCOPES = ("verdict", "panel")
+class VerdictScreen(FollowingScreen):
+    SCOPES = ("verdict", "panel", "paging")
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "All that the verdict rests on. It follows the run: what is shown is what launchmon makes of it now. "
@@ -40,39 +36,26 @@ class VerdictScreen(DescribedScreen):
     CSS_PATH = "verdict.tcss"
 
     def __init__(self, session: SessionLike) -> None:
-        super().__init__()
-        self.session = session
-        self._header = HeaderBar(id="verdict-header")
+        super().__init__(session, "verdict-header")
         self._pager = Pager(id="verdict-all")
-        self._unsubscribe: Callable[[], None] | None = None
         self._verdict: Verdict | None = None
 
     def compose(self) -> ComposeResult:
-        yield self._header
+        yield self.header
         yield self._pager
         yield FooterBar(in_scope("verdict", "app"))
 
     def on_mount(self) -> None:
         self._pager.focus()
-        self._unsubscribe = self.session.subscribe(self._changed)
-        self.set_interval(REFRESH_S, self.look)
-        self.call_after_refresh(self.look)
 
-    def on_unmount(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self.look)
-
-    def _changed(self) -> None:
+    def session_changed(self) -> None:
         if self.is_mounted and self.session.model.verdict is not self._verdict:
             self.look()
 
     def look(self) -> None:
         view = View.of(self.session)
         self._verdict = view.model.verdict
-        self._header.look(view)
+        self.header.look(view)
         width = self._pager.size.width
         if width:
             title, tone = heading(view.model.verdict)
