@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from launchmon_agent.errors import Refused
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -16,6 +18,10 @@ class Ending:
 
     status: int | None = None
     complaints: str = ""
+
+
+class Barred(Refused):
+    """There is no way to the target, and waiting makes none: its host key has changed, or it lets nobody in."""
 
 
 class Channel(Protocol):

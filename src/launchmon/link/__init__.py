@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from launchmon_agent.errors import Refused
-
 
 @dataclass(frozen=True)
 class Link:
@@ -24,10 +22,6 @@ class Link:
     since: float = 0.0
     retry_at: float | None = None
     given_up: bool = False
-
-
-class Barred(Refused):
-    """There is no way to the target, and waiting does not make one: the host key has changed, nobody is let in."""
 
 
 class Gone(Exception):

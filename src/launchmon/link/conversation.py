@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from launchmon.connect import Pipe
-from launchmon.link import Barred, Cut
+from launchmon.connect import Barred, Pipe
+from launchmon.link import Cut
 from launchmon.link.clock import JUMP_S, TICK_S, Clock
 from launchmon_agent import events, wire
 from launchmon_agent.errors import Refused

@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from launchmon.connect import Pipe
-from launchmon.link import Barred, Cut, Gone, Link
+from launchmon.connect import Barred, Pipe
+from launchmon.link import Cut, Gone, Link
 from launchmon.link.clock import Clock, SystemClock, awoken, first
 from launchmon.link.conversation import Conversation, Hear
 from launchmon_agent.errors import Refused

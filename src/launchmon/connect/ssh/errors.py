@@ -9,6 +9,7 @@ import socket
 
 import asyncssh
 
+from launchmon.connect import Barred
 from launchmon.connect.ssh.config import Address
 from launchmon.connect.ssh.hosts import DEFAULT_PORT, Entry, fingerprint
 from launchmon.connect.ssh.login import Login
@@ -26,7 +27,7 @@ def unusable(address: Address, error: Exception) -> Refused:
 
 def unknown(settings: Settings, key: asyncssh.SSHKey) -> Refused:
     """Nobody said yes to the key of a host that is met for the first time."""
-    return Refused(
+    return Barred(
         f"the host key of {settings.address.host} is not known yet",
         f"it is {fingerprint(key)}, and nobody has confirmed it",
         f"{settings.address.command} true",
@@ -38,7 +39,7 @@ def changed(settings: Settings, host_name: str, key: asyncssh.SSHKey | None, kno
     now = f"it is now {fingerprint(key)}" if key is not None else "it has no key of that kind any longer"
     where = f"{known.path} line {known.line}" if known.path else "what was confirmed a moment ago"
     standard = "" if known.path.endswith("/.ssh/known_hosts") else f" -f {shlex.quote(known.path)}"
-    return Refused(
+    return Barred(
         f"the host key of {settings.address.host} has changed: somebody may be in between, or it was reinstalled",
         f"{now}; {where} has {fingerprint(known.key)}",
         f"ssh-keygen -R {shlex.quote(host_name)}{standard}    # only if you know why it changed",
@@ -46,7 +47,7 @@ def changed(settings: Settings, host_name: str, key: asyncssh.SSHKey | None, kno
 
 
 def revoked(settings: Settings, known: Entry) -> Refused:
-    return Refused(
+    return Barred(
         f"the host key of {settings.address.host} has been revoked",
         f"{known.path} line {known.line} says so",
         "ask whoever runs that machine for its new key",
@@ -102,13 +103,13 @@ def no_command(settings: Settings, error: BaseException) -> Refused:
 def _denied(settings: Settings, login: Login) -> Refused:
     who = f"{settings.user}@{settings.address.host}"
     if login.locked is not None:
-        return Refused(
+        return Barred(
             f"{who} let nobody in: permission denied",
             f"the key {login.locked} is encrypted, and nobody gave its passphrase",
             f"ssh-add {shlex.quote(login.locked)}",
         )
     tried = "; ".join(login.tried) if login.tried else "no key or password was there to try"
-    return Refused(f"{who} let nobody in: permission denied", f"tried: {tried}", _via(settings.address))
+    return Barred(f"{who} let nobody in: permission denied", f"tried: {tried}", _via(settings.address))
 
 
 def _unreachable(where: str, error: BaseException, command: str) -> Refused:
