@@ -376,6 +376,14 @@ def test_the_same_line_with_a_compiler_anywhere_is_a_compile() -> None:
 # ------------------------------------------------------------------------------------------------------------- HTTP
 
 
+def test_a_warm_up_that_the_launcher_still_prepares_is_no_proxy() -> None:
+    told = Story(tp=2).up_to("warm-up").all(44, **BUSY).rank(LAUNCHER, 44, cpu_percent=98.0, tree_cpu_percent=98.0)
+    played = told.rank(LAUNCHER, 90, **IDLE).play(130)
+    assert played.kinds_until(95) <= {"starting", "reading", "computing"}
+    assert "The launcher works on the warm-up request (CPU 98 %)" in played.at(80).summary
+    assert played.last.verdict == "http-wait"
+
+
 def test_a_warm_up_that_never_reaches_the_ranks_goes_through_a_proxy() -> None:
     told = Story(tp=2).up_to("warm-up").all(44, **BUSY)
     for at in range(44, 100, 2):

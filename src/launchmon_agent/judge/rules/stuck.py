@@ -287,6 +287,8 @@ def http_wait(scene: Scene) -> Verdict | None:
     if scene.phase == "warm-up" or listening:
         if scene.batch_seen:
             return None
+        if _launcher_works(scene):
+            return _prepared(scene)
         summary = (
             f"The server listens, and its own warm-up request has not reached the ranks for {words.span(quiet)}: "
             "it may go through a proxy."
@@ -319,6 +321,30 @@ def http_wait(scene: Scene) -> Verdict | None:
         ruled_out=scene.ruled_out("crashed", "compiling"),
         unknown=() if scene.stacks else ("what the launcher does: a stack dump would show it",),
         next=tuple(steps),
+    )
+
+
+def _launcher_works(scene: Scene) -> bool:
+    """It waits in its event loop for its own request, unless that has to be prepared there."""
+    if scene.launcher is None:
+        return False
+    cpu = scene.launcher.own_cpu
+    quiet = cpu.quiet_s(scene.now)
+    return cpu.moved_at is not None and quiet is not None and quiet < STALL_S
+
+
+def _prepared(scene: Scene) -> Verdict:
+    """Tokenising and image processing are the launcher's: a multimodal warm-up takes its time there."""
+    cpu = None if scene.launcher is None else scene.launcher.own_cpu.value
+    told = "" if cpu is None else f" (CPU {cpu:.0f} %)"
+    return Verdict(
+        scene.now,
+        verdict="computing",
+        confidence="medium",
+        summary=f"The launcher works on the warm-up request{told}: prompts and images are prepared there.",
+        evidence=(scene.ranks_evidence(),),
+        ruled_out=scene.ruled_out("crashed", "compiling"),
+        next=(Next("wait", (), "it works; the ranks get the request afterwards"),),
     )
 
 
