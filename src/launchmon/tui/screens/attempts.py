@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 
 from launchmon.actions import in_scope
@@ -13,21 +13,18 @@ from launchmon.ladder import Ladder
 from launchmon.tui.bindings import bindings
 from launchmon.tui.format import plural
 from launchmon.tui.panels.footer import FooterBar
-from launchmon.tui.panels.header import HeaderBar
-from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.protocol import SessionLike
 from launchmon.tui.relaunch.attempt_rows import detail_rows, place_of, table_rows
 from launchmon.tui.relaunch.ladder_rows import ladder_rows
-from launchmon.tui.screens.described import DescribedScreen
+from launchmon.tui.screens.following import FollowingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.pager import Pager
 from launchmon_agent.errors import Refused
 
-REFRESH_S = 1.0
 
-
-class AttemptsScreen(DescribedScreen):
+class AttemptsScreen(FollowingScreen):
     SCOPES = ("ledger",)
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
@@ -40,22 +37,19 @@ class AttemptsScreen(DescribedScreen):
     CSS_PATH = "attempts.tcss"
 
     def __init__(self, session: SessionLike, ladder: Ladder) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session, "attempts-header")
         self._ladder = ladder
         self._ledger: Mapping[str, Any] | None = None
         self._refusal: Refused | None = None
         self._selected = 0
         self._reading = False
         self._read_at: object = None  # what of the session the ledger was read for
-        self._unsubscribe: Callable[[], None] | None = None
-        self._header = HeaderBar(id="attempts-header")
         self._list = Pager(id="attempts-list")
         self._climb = Pager(id="attempts-ladder")
         self._detail = Pager(id="attempts-detail")
 
     def compose(self) -> ComposeResult:
-        yield self._header
+        yield self.header
         yield self._list
         yield self._climb
         yield self._detail
@@ -63,21 +57,11 @@ class AttemptsScreen(DescribedScreen):
 
     def on_mount(self) -> None:
         self._list.focus()
-        self._unsubscribe = self.session.subscribe(self._changed)
-        self.set_interval(REFRESH_S, self._each_second)
-        self._changed()
-        self.call_after_refresh(self.look)
-
-    def on_unmount(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self.look)
+        self.session_changed()
 
     # --------------------------------------------------------------------------------------------------------- reading
 
-    def _changed(self) -> None:
+    def session_changed(self) -> None:
         """Read it again where something has happened that it tells of."""
         model = self.session.model
         phases = tuple((cell.phase, cell.state) for cell in model.phases.rail(model.now))
@@ -108,7 +92,7 @@ class AttemptsScreen(DescribedScreen):
     def look(self) -> None:
         if not self.is_mounted or not self._list.size.width:
             return
-        self._look_at_header()
+        self.look_at_header()
         self._look_at_ladder()
         width = self._list.size.width
         title: Row = ((" ", "plain"), ("ATTEMPTS", "title"))
@@ -128,8 +112,8 @@ class AttemptsScreen(DescribedScreen):
             head: Row = ((" ", "plain"), (f"ATTEMPT {one['attempt']}", "title"))
             self._detail.fill([head], detail_rows(self._ledger, self._selected, self._detail.size.width))
 
-    def _each_second(self) -> None:
-        self._look_at_header()
+    def each_second(self) -> None:
+        self.look_at_header()
         if self._ladder.climbing:
             self._look_at_ladder()
 
@@ -139,9 +123,6 @@ class AttemptsScreen(DescribedScreen):
         if shown:
             head, body = ladder_rows(self._ladder, self._list.size.width)
             self._climb.fill([head], body, range(len(body) - 1, len(body)))
-
-    def _look_at_header(self) -> None:
-        self._header.look(View.of(self.session))
 
     # --------------------------------------------------------------------------------------------------------- actions
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events, work
@@ -14,9 +13,9 @@ from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
 from launchmon.tui.format import duration, plural
 from launchmon.tui.panels.footer import FooterBar
-from launchmon.tui.panels.header import HeaderBar, run_name
+from launchmon.tui.panels.header import run_name
 from launchmon.tui.protocol import SessionLike, View
-from launchmon.tui.screens.described import DescribedScreen
+from launchmon.tui.screens.following import REFRESH_S, FollowingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.stacks import rows, save, words
 from launchmon.tui.stacks.board import Board
@@ -29,12 +28,11 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.stacks import render
 from launchmon_agent.stacks.merge import Merged
 
-REFRESH_S = 1.0
 TALL = 40
 """Rows from which an entry of the list has several lines, also where the frames stand below it."""
 
 
-class StacksScreen(DescribedScreen):
+class StacksScreen(FollowingScreen):
     """Takes a dump when it opens. Shows any dump of the run, also those that came by themselves."""
 
     SCOPES = ("stacks", "panel", "paging")
@@ -54,16 +52,13 @@ class StacksScreen(DescribedScreen):
     CSS_PATH = "stacks.tcss"
 
     def __init__(self, session: SessionLike, *, native: bool = False) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session, "stacks-header")
         self._native_first = native
         self._board = Board()
         self._owners: list[Item | None] = []  # of each row of the list
         self._chips: list[tuple[int, int, str]] = []
         self._reading: tuple[str, float] | None = None  # what, since when by the monotonic clock
         self._refusal: Refused | None = None
-        self._unsubscribe: Callable[[], None] | None = None
-        self._header = HeaderBar(id="stacks-header")
         self._head = Lines(id="stacks-head")
         self._chip_row = Lines(id="stacks-chips")
         self._problems = Lines(id="stacks-problems")
@@ -73,7 +68,7 @@ class StacksScreen(DescribedScreen):
         self._prompt = Prompt(id="stacks-prompt")
 
     def compose(self) -> ComposeResult:
-        yield self._header
+        yield self.header
         yield self._head
         yield self._chip_row
         yield self._problems
@@ -123,7 +118,7 @@ class StacksScreen(DescribedScreen):
             self._reading = None
         self.look()
 
-    def _changed(self) -> None:
+    def session_changed(self) -> None:
         """A dump may have come by itself."""
         if self.is_mounted and len(self.session.model.stacks) > 0:
             known = self._board.history.dumps
@@ -139,7 +134,7 @@ class StacksScreen(DescribedScreen):
             return
         view = View.of(self.session)
         self.set_class(view.stale, "-stale")
-        self._header.look(view)
+        self.header.look(view)
         self._board.refresh()
         merged = self._board.merged
         self._head.show([self._head_row(view)])
