@@ -94,6 +94,7 @@ ACTIONS: tuple[Action, ...] = (
         "Leave from anywhere, also out of a dialog. The server goes on.",
         "app",
     ),
+    Action("reconnect", ("L",), "reconnect", "Try a lost link again at once, instead of waiting.", "app"),
     Action("palette", ("ctrl+p",), "commands", "Find an action or a theme by its name.", "app"),
     # the run
     Action(

@@ -97,6 +97,7 @@ class Ladder:
                 return Climb(True, "ready", change)
             if number == attempts:
                 break
+            await self._session.back()
             offered = [tuple(one["change"]) for one in (await self._session.relaunch_options())["remedies"]]
             known = [*offered, *(one for one in known if one not in offered)]
             found = await self._next([one for one in known if one not in tried], tried, back_to)

@@ -54,8 +54,8 @@ async def decided(session: Watched) -> int:
     leave = session.subscribe(changed.set)
     try:
         while (found := outcome(session)) is None:
-            if session.link.state != "live":
-                raise Refused("the agent is gone", session.link.message, "launchmon runs")
+            if session.link.state == "ended":
+                raise Refused("the run is not followed any more", session.link.message, "launchmon runs")
             changed.clear()
             await changed.wait()
         return found

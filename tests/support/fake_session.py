@@ -127,6 +127,7 @@ class FakeLink:
     state: str = "live"
     message: str = ""
     since: float = 0.0
+    given_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -307,8 +308,21 @@ class FakeSession:
     relaunch_refusal: Refused | None = None
     """Raised by :meth:`relaunch` after what it waits for."""
 
+    retry_s: float | None = None
+    tried: int = 0
+    """How often another attempt at the link was asked for."""
+
     def age(self) -> float:
         return time.monotonic() - self._heard if self.since_event is None else self.since_event
+
+    def retry_in(self) -> float | None:
+        return self.retry_s
+
+    def try_now(self) -> None:
+        self.tried += 1
+
+    async def back(self) -> None:
+        pass
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         self._callbacks.append(callback)

@@ -38,6 +38,6 @@ async def _look(which: dict[str, Any], seconds: float) -> dict[str, Any]:
     async with session(read_only=True) as opened:
         await opened.attach(**which)
         await asyncio.sleep(seconds)
-        while opened.link.state == "live" and not opened.log_is_read:
+        while opened.link.state != "ended" and not opened.log_is_read:
             await asyncio.sleep(0.2)
         return diagnosis(opened.model, opened.hello, opened.target)

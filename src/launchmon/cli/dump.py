@@ -52,6 +52,7 @@ async def _dump(which: dict[str, Any], native: bool, repeat: int, every: float, 
         for number in range(repeat):
             if number:
                 await asyncio.sleep(every)
+            await opened.back()
             dump = await opened.dump(native)
             if as_json:
                 click.echo(json.dumps({"kind": dump.kind, **to_json(dump)}))

@@ -13,7 +13,7 @@ from launchmon.alert import VerdictCommand
 from launchmon.cli.common import EXIT_NO_SUCH_RUN, chosen, complain, on_verdict, run_async, selectors, session
 from launchmon.cli.showing import effective
 from launchmon.diagnosis import diagnosis
-from launchmon.outcome import decided
+from launchmon.outcome import CRASHED, decided
 from launchmon.text import diagnosis_text
 from launchmon_agent.errors import Refused
 
@@ -54,4 +54,9 @@ async def _wait(which: dict[str, Any], timeout: float | None, on_verdict: str) -
             status = await asyncio.wait_for(decided(opened), timeout)
         except asyncio.TimeoutError:
             status = TIMED_OUT
+        except Refused as refused:
+            if opened.link.given_up:
+                raise
+            complain(refused)
+            status = CRASHED
         return status, diagnosis(opened.model, opened.hello, opened.target)

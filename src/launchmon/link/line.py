@@ -144,7 +144,7 @@ class Line:
         since, attempt, barred = self.clock.wall(), 0, False
         while True:
             if barred and not self._attended:
-                self._set(Link("ended", why, since))
+                self._set(Link("ended", why, since, given_up=True))
                 return None
             if await self._pause(attempt, why, since, barred):
                 attempt = 0

@@ -91,6 +91,16 @@ class ReplaySession:
         """From the newest event to the moment that is shown, in seconds of the recording."""
         return max(0.0, self._time - self.model.now)
 
+    def retry_in(self) -> float | None:
+        """Nothing is ever lost."""
+        return None
+
+    def try_now(self) -> None:
+        """There is no link."""
+
+    async def back(self) -> None:
+        """At once."""
+
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)

@@ -271,6 +271,12 @@ class LaunchmonApp(App[Outcome]):
     async def action_quit_now(self) -> None:
         await self._leave()
 
+    def action_reconnect(self) -> None:
+        if self.session is None or self.session.link.state != "lost":
+            self.notify("No link is lost.")
+        else:
+            self.session.try_now()
+
     def action_palette(self) -> None:
         if isinstance(getattr(self.screen, "session", None), ReplaySession):
             return "This is a recording"

@@ -106,6 +106,8 @@ class LinkLike(Protocol):
     def message(self) -> str: ...
     @property
     def since(self) -> float: ...
+    @property
+    def given_up(self) -> bool: ...  # lost, and tried again only when somebody asks for it
 
 
 class LineLike(Protocol):
@@ -188,6 +190,18 @@ class SessionLike(Protocol):
 
     def age(self) -> float:
         """Seconds since the last event, by this machine's clock."""
+        ...
+
+    def retry_in(self) -> float | None:
+        """Seconds until a lost link is tried again; None where nothing is waited for."""
+        ...
+
+    def try_now(self) -> None:
+        """Try a lost link again at once."""
+        ...
+
+    async def back(self) -> None:
+        """Wait while the link is lost. Raises Refused when it has ended."""
         ...
     @property
     def local_log(self) -> str | None: ...  # path of the log, where it is a file on this machine
@@ -300,6 +314,9 @@ class View:
     """The target's time: that of the newest event, and running on while the link is live."""
     target: str
     read_only: bool
+    retry_s: float | None = None
+    """Seconds until a lost link is tried again; None: it is tried just now, or ``given_up``."""
+    given_up: bool = False
 
     @property
     def stale(self) -> bool:
@@ -317,4 +334,6 @@ class View:
             now=model.now + (age if running else 0.0),
             target=session.target,
             read_only=session.read_only,
+            retry_s=session.retry_in(),
+            given_up=link.given_up,
         )

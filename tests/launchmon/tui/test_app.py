@@ -110,7 +110,7 @@ async def test_a_lost_link_dims_and_dates_everything() -> None:
         rig.session.link, rig.session.since_event = FakeLink("lost", "Connection reset"), 12.0
         await rig.tell()
         assert rig.run.has_class("-stale")
-        assert "✗ lost, as of 12 s ago" in rig.text("header")
+        assert "◌ lost 12 s ago" in rig.text("header")
         for id_ in ("gpus", "ranks", "log-title"):
             assert "as of 12 s ago" in rig.text(id_)
         assert "as of then" in str(rig.run.query_one("#verdict").border_title)
@@ -118,6 +118,26 @@ async def test_a_lost_link_dims_and_dates_everything() -> None:
         rig.session.link, rig.session.since_event = FakeLink("live"), 0.1
         await rig.tell()
         assert "as of" not in rig.screen_text()
+
+
+async def test_what_was_written_while_the_link_was_lost_is_read_when_it_is_back() -> None:
+    async with running(fake.seed()) as rig:
+        rig.session.link, rig.session.refusal = FakeLink("lost", "Connection reset"), Refused("the link is lost")
+        rig.session.write("the last words")
+        await rig.tell()
+        assert "the last words" not in rig.text("log-lines")
+        rig.session.link, rig.session.refusal = FakeLink("live"), None
+        await rig.tell()
+        assert "the last words" in rig.text("log-lines")
+
+
+async def test_a_key_tries_a_lost_link_at_once() -> None:
+    async with running(fake.seed()) as rig:
+        await rig.press("L")
+        assert rig.session.tried == 0
+        rig.session.link = FakeLink("lost", "Connection reset")
+        await rig.press("L")
+        assert rig.session.tried == 1
 
 
 async def test_the_verdict_follows_the_session_without_waiting_for_the_second() -> None:
@@ -465,7 +485,7 @@ FOUND = (
 async def at_home(
     found: list[Found], attach: Callable[[Found], object], size: tuple[int, int] = (100, 24)
 ) -> AsyncIterator[Rig]:
-    async def pick() -> list[Found]:
+    async def pick(_: Asker) -> list[Found]:
         return found
 
     app = LaunchmonApp(None, pick=pick, attach=attach)  # type: ignore[arg-type]
@@ -537,7 +557,7 @@ async def test_a_refused_attach_goes_back_to_the_list() -> None:
 
 
 async def test_a_list_that_cannot_be_made_says_why() -> None:
-    async def pick() -> list[Found]:
+    async def pick(_: Asker) -> list[Found]:
         raise Refused("the agent did not start", "no psutil", "launchmon doctor")
 
     app = LaunchmonApp(None, pick=pick, attach=never)

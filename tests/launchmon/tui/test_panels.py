@@ -55,6 +55,21 @@ def test_header_names_the_run_and_how_fresh_it_is() -> None:
     assert "SIMULATED" not in line
 
 
+@pytest.mark.parametrize(
+    ("state", "retry_s", "given_up", "said"),
+    [
+        ("lost", 3.2, False, "◌ lost 12 s ago, trying again in 3 s"),
+        ("lost", None, False, "◌ lost 12 s ago, trying again"),
+        ("lost", None, True, "✗ lost 12 s ago, L tries again"),
+        ("ended", None, False, "■ ended, as of 12 s ago"),
+    ],
+)
+def test_header_says_what_becomes_of_a_link(state: str, retry_s: float | None, given_up: bool, said: str) -> None:
+    session = fake.seed()
+    session.link, session.since_event, session.retry_s = FakeLink(state, given_up=given_up), 12.0, retry_s
+    assert headline(session, 80).rstrip().endswith(said)
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_header_fits_and_keeps_its_freshness(width: int) -> None:
     session = fake.seed()
@@ -80,7 +95,7 @@ def test_simulated_gpus_are_said_to_be() -> None:
     [
         ("connecting", 0.0, "connecting"),
         ("live", 7.0, "◌ live 7.0 s ago"),
-        ("lost", 12.3, "✗ lost, as of 12 s ago"),
+        ("lost", 12.3, "◌ lost 12 s ago, trying again"),
         ("ended", 75.0, "■ ended, as of 1m15s ago"),
     ],
 )

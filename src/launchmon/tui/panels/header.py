@@ -16,7 +16,7 @@ NAME = 28
 
 GAP = ("  ", "plain")
 
-LINKS = {"connecting": ("◌", "busy"), "live": ("●", "good"), "lost": ("✗", "bad"), "ended": ("■", "muted")}
+LINKS = {"connecting": ("◌", "busy"), "live": ("●", "good"), "lost": ("◌", "bad"), "ended": ("■", "muted")}
 
 REPLAYED = "replay"
 """State of the link of a recording."""
@@ -116,4 +116,9 @@ def freshness(view: View) -> Row:
         # Past three missed samples the link may be live, but what is shown is not.
         late = view.age > 4
         return ((f"{'◌' if late else glyph} live {age(view.age)} ago", "warn" if late else tone),)
-    return ((f"{glyph} {view.link_state}, as of {age(view.age)} ago", tone),)
+    if view.link_state == "ended":
+        return ((f"{glyph} ended, as of {age(view.age)} ago", tone),)
+    if view.given_up:
+        return ((f"✗ lost {age(view.age)} ago, L tries again", tone),)
+    when = "" if view.retry_s is None else f" in {max(1, round(view.retry_s))} s"
+    return ((f"{glyph} lost {age(view.age)} ago, trying again{when}", tone),)

@@ -83,7 +83,9 @@ class LogPanel(Vertical):
         log = view.model.log
         grown = None if log is None else (log.generation, log.size)
         busy = self._growing is not None and not self._growing.is_finished  # behind a search, or a pager
-        if grown is not None and grown != self._seen and self.lines.size.width and not busy:
+        if view.stale:
+            self._seen = None  # once the link is there again, what was written meanwhile is looked at
+        elif grown is not None and grown != self._seen and self.lines.size.width and not busy:
             self._seen = grown
             self._growing = self._do(self.reader.grown, asked=False)
             self._count()

@@ -22,6 +22,7 @@ from launchmon.tui.bindings import bindings
 from launchmon.tui.layout import HEIGHTS, WIDTHS, Arrangement, Layouts, state_file
 from launchmon.tui.log_actions import LogActions
 from launchmon.tui.looking_back import PastActions
+from launchmon.tui.format import one_line
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.gpus import GpusPanel
 from launchmon.tui.panels.header import HeaderBar, run_name
@@ -82,6 +83,7 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
         self._soon: Timer | None = None
         self._shown: object = None
         self._run_id: str | None = None
+        self._link: tuple[str, bool] | None = None
 
     def compose(self) -> ComposeResult:
         yield from self._panels
@@ -113,6 +115,7 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
         """Show the session as it is now."""
         view = View.of(self.session)
         self._notice_relaunch(view)
+        self._tell_of_link(view)
         self._attention.look(self.app, view.model.verdict, run_name(view.model.run))
         self.set_class(view.stale, "-stale")
         self._shown = self._urgent()
@@ -130,6 +133,18 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
         if self._run_id is not None:
             self.log_panel.begin_anew()
         self._run_id = run.id
+
+    def _tell_of_link(self, view: View) -> None:
+        """Say once why the link was lost, and that it is there again; how long ago is in the first line."""
+        before, self._link = self._link, (view.link_state, view.given_up)
+        if before is None or before == self._link:
+            return
+        if view.stale:
+            why = one_line(view.link_message)
+            what = f"The link to {view.target} is lost" if view.link_state == "lost" else f"{view.target}"
+            self.notify(f"{what}: {why}", severity="error" if view.given_up else "warning", markup=False)
+        elif before[0] == "lost":
+            self.notify(f"The link to {view.target} is there again.", markup=False)
 
     def _look_at_log(self, view: View) -> None:
         try:
