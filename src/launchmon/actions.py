@@ -432,10 +432,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("attempt-page-up", ("pageup",), "page up", "One page up in what is said of it.", "ledger"),
     Action("attempt-page-down", ("pagedown", "space"), "page down", "One page down in what is said of it.", "ledger"),
     # the list of runs
-    Action("attach", ("enter",), "attach", "Watch the selected run. Nothing about it is changed.", "home", 3),
-    Action("refresh", ("r",), "look again", "Look again for runs on this machine.", "home", 4),
-    Action("select-up", ("up",), "up", "Select the run above.", "home"),
-    Action("select-down", ("down",), "down", "Select the run below.", "home"),
+    Action("attach", ("enter",), "attach", "Watch the selected run, or look for runs on the machine.", "home", 3),
+    Action("refresh", ("r",), "look again", "Look again for runs on the machine that is shown.", "home", 4),
+    Action("leave-place", ("escape",), "back", "From another machine back to the list of all.", "home"),
+    Action("select-up", ("up",), "up", "Select the run or machine above.", "home"),
+    Action("select-down", ("down",), "down", "Select the run or machine below.", "home"),
 )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from launchmon import recent
 from launchmon.cli.common import (
     chosen,
+    named_targets,
     need_terminal,
     on_verdict,
+    open_on,
     open_session,
     run_async,
     say_how_to_return,
@@ -21,7 +24,13 @@ from launchmon.cli.runs import list_runs
 from launchmon.cli.showing import show
 from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
+from launchmon.connect.ssh.config import listed_hosts
+from launchmon.connect.target import LOCAL, Target, ssh
+from launchmon.tui.format import duration
 from launchmon_agent.errors import Refused
+
+if TYPE_CHECKING:
+    from launchmon.tui.protocol import Found, Place
 
 
 @click.command("attach")
@@ -41,11 +50,14 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     say_how_to_return(show(opener(wanted), on_verdict=on_verdict, read_only=read_only).session)
 
 
-def opener(which: dict[str, Any]) -> Callable[[Asker], Awaitable[AnySession]]:
-    """How the app opens its session: attach first, so that a refusal is a line on stderr and no screen."""
+def opener(which: dict[str, Any], where: Sequence[Target] | None = None) -> Callable[[Asker], Awaitable[AnySession]]:
+    """How the app opens its session: attach first, so that a refusal is a line on stderr and no screen.
+
+    ``where``: in place of the targets that were named.
+    """
 
     async def opened(asker: Asker) -> AnySession:
-        session = await open_session(asker=asker)
+        session = await open_session(asker=asker, where=where)
         try:
             await session.attach(**which)
         except Refused:
@@ -57,34 +69,70 @@ def opener(which: dict[str, Any]) -> Callable[[Asker], Awaitable[AnySession]]:
 
 
 def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> None:
-    """The home screen: runs found here; Enter watches one."""
-    from launchmon.tui.protocol import Found
+    """The home screen: runs found here, and other machines; Enter watches a run, or looks for runs there.
 
+    Where the verb names targets, theirs are listed instead, once.
+    """
     need_terminal("launchmon runs")
+    named = named_targets()
+    here = named == (LOCAL,)
 
-    async def pick() -> list[Found]:
-        return [
-            Found(
-                label=item["name"] or item["id"] or f"pid {item['pid']}",
-                selector={"run": item["id"]} if item["id"] else {"pid": item["pid"]},
-                model=item["model"],
-                tp=item["tp"],
-                port=item["port"],
-                phase=item["verdict"],
-                alive=item["state"] == "running",
-                launched=item["launched"],
-                pid=item["pid"],
-                age_s=None if item["started"] is None else time.time() - item["started"],
-                notes=("simulated",) if item["simulated"] else (),
-            )
-            for item in await list_runs()
-        ]
+    opened_on: Sequence[Target] = named
+
+    async def pick(asker: Asker) -> list[Found]:
+        return [_found(item, named) for item in await list_runs(asker)]
+
+    async def pick_there(place: Place, asker: Asker) -> list[Found]:
+        session = await open_on(place.selector, read_only=True, asker=asker, attended=False)
+        try:
+            runs = await session.request("runs")
+        finally:
+            await session.close()
+        return [_found(item, (place.selector,)) for item in runs]
+
+    async def attach(found: Found, asker: Asker) -> AnySession:
+        nonlocal opened_on
+        which, opened_on = found.selector
+        return await opener(which, opened_on)(asker)
 
     left = show(
         None,
         pick=pick,
-        attach=lambda found, asker: opener(found.selector)(asker),
+        there=None if here else ", ".join(where.label for where in named),
+        places=places if here else None,
+        pick_there=pick_there,
+        attach=attach,
         on_verdict=on_verdict,
         read_only=read_only,
     )
-    say_how_to_return(left.session)
+    say_how_to_return(left.session, opened_on)
+
+
+def places() -> list[Place]:
+    """Machines where the person has been, newest first, then those of their SSH configuration."""
+    from launchmon.tui.protocol import Place
+
+    now = time.time()
+    been = [Place(one.target.label, one.target, f"{duration(now - one.at)} ago") for one in recent.load()]
+    known = {place.selector for place in been}
+    listed = [ssh(host) for host in listed_hosts()]
+    return been + [Place(host.label, host, "SSH configuration") for host in listed if host not in known]
+
+
+def _found(item: dict[str, Any], where: Sequence[Target]) -> Found:
+    """A row of the agent's list of runs, with what :func:`opener` takes."""
+    from launchmon.tui.protocol import Found
+
+    return Found(
+        label=item["name"] or item["id"] or f"pid {item['pid']}",
+        selector=({"run": item["id"]} if item["id"] else {"pid": item["pid"]}, where),
+        model=item["model"],
+        tp=item["tp"],
+        port=item["port"],
+        phase=item["verdict"],
+        alive=item["state"] == "running",
+        launched=item["launched"],
+        pid=item["pid"],
+        age_s=None if item["started"] is None else time.time() - item["started"],
+        notes=("simulated",) if item["simulated"] else (),
+    )

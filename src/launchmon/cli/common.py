@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from launchmon import recent
 from launchmon.cli.asking import at_hand
 from launchmon.cluster.session import AnySession, ClusterSession
 from launchmon.connect import Asker, target
@@ -123,14 +124,17 @@ def need_terminal(instead: str) -> None:
         raise Refused("there is no terminal to draw on", "stdin or stdout is a file or a pipe", instead)
 
 
-def say_how_to_return(left: SessionLike | None) -> None:
-    """After the screen is closed: that the server goes on, and the command that brings the screen back."""
+def say_how_to_return(left: SessionLike | None, where: Sequence[Target] | None = None) -> None:
+    """After the screen is closed: that the server goes on, and the command that brings the screen back.
+
+    ``where``: the targets of the session, if not those that were named.
+    """
     if left is None or left.model.run is None or left.model.processes is None:
         return
     run = left.model.run
     if not any(process.pid == run.pid for process in left.model.processes.processes):
         return
-    options = [word for where in named_targets() for word in where.options]
+    options = [word for one in where or named_targets() for word in one.options]
     how = shlex.join(["launchmon", "attach", *options, *([run.id] if run.launched else ["--pid", str(run.pid)])])
     click.echo(f"{run.name or run.model or 'The server'} goes on (pid {run.pid}). To come back: {how}")
 
@@ -155,9 +159,9 @@ class LinkReporter:
 
 
 @asynccontextmanager
-async def session(read_only: bool = False) -> AsyncIterator[AnySession]:
+async def session(read_only: bool = False, asker: Asker | None = None) -> AsyncIterator[AnySession]:
     """A session with the agents on the targets that were named. Raises :class:`Refused`."""
-    opened = await open_session(read_only, attended=False)
+    opened = await open_session(read_only, asker, attended=False)
     LinkReporter(opened)
     try:
         yield opened
@@ -165,16 +169,22 @@ async def session(read_only: bool = False) -> AsyncIterator[AnySession]:
         await opened.close()
 
 
-async def open_session(read_only: bool = False, asker: Asker | None = None, *, attended: bool = True) -> AnySession:
-    """Several targets are the nodes of one run. ``attended``: a person can ask for another attempt at a lost link.
+async def open_session(
+    read_only: bool = False,
+    asker: Asker | None = None,
+    *,
+    attended: bool = True,
+    where: Sequence[Target] | None = None,
+) -> AnySession:
+    """Several targets are the nodes of one run; ``where``: others than were named.
 
-    Raises :class:`Refused`.
+    ``attended``: a person can ask for another attempt at a lost link. Raises :class:`Refused`.
     """
-    named = named_targets()
+    named = where or named_targets()
     asker = asker or at_hand()
     if len(named) == 1:
         return await open_on(named[0], read_only, asker, attended=attended)
-    openers = [(where.label, partial(open_on, where, read_only, asker, attended=attended)) for where in named]
+    openers = [(one.label, partial(open_on, one, read_only, asker, attended=attended)) for one in named]
     return await ClusterSession.open(openers, read_only=read_only)
 
 
@@ -183,7 +193,9 @@ async def open_on(
 ) -> Session:
     """A session with an agent on one target. Raises :class:`Refused`."""
     asked = asker or at_hand()
-    return await Session.open(lambda: open_pipe(where, asked), read_only=read_only, attended=attended)
+    opened = await Session.open(lambda: open_pipe(where, asked), read_only=read_only, attended=attended)
+    recent.remember(where)
+    return opened
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:

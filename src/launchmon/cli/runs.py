@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from launchmon.cli.common import run_async, session, targets
+from launchmon.connect import Asker
 from launchmon.text import ledger_text, runs_text
 
 
@@ -28,8 +29,8 @@ def command(series: str | None, as_json: bool) -> None:
     click.echo(json.dumps(found, indent=2) if as_json else runs_text(found))
 
 
-async def list_runs() -> list[dict[str, Any]]:
-    async with session(read_only=True) as opened:
+async def list_runs(asker: Asker | None = None) -> list[dict[str, Any]]:
+    async with session(read_only=True, asker=asker) as opened:
         value = await opened.request("runs")
         assert isinstance(value, list)
         return value

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from textual import work
@@ -25,13 +26,13 @@ from launchmon.tui import attention, glyphs, theme
 from launchmon.tui.bindings import bindings, bound, method
 from launchmon.tui.looking_back import LookBack
 from launchmon.tui.own_themes import OwnThemes
-from launchmon.tui.protocol import Found, SessionLike
+from launchmon.tui.protocol import Found, Place, SessionLike
+from launchmon.tui.screens.ask import ScreenAsker
 from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.connect import ConnectScreen
-from launchmon.tui.screens.ask import ScreenAsker
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.help import HelpScreen
-from launchmon.tui.screens.home import HomeScreen, Pick
+from launchmon.tui.screens.home import HomeScreen, Places
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.replay import ReplayScreen
 from launchmon.tui.screens.run import RunScreen
@@ -47,6 +48,8 @@ THEMES_LOOK_S = 2.0
 
 OpenSession = Callable[[Asker], Awaitable[SessionLike]]
 Attach = Callable[[Found, Asker], Awaitable[SessionLike]]
+PickRuns = Callable[[Asker], Awaitable[Sequence[Found]]]
+PickThere = Callable[[Place, Asker], Awaitable[Sequence[Found]]]
 """A login may ask, also when a lost link is made again: as long as the session lasts."""
 
 
@@ -69,7 +72,10 @@ class LaunchmonApp(App[Outcome]):
         self,
         open_session: OpenSession | None,
         *,
-        pick: Pick | None = None,
+        pick: PickRuns | None = None,
+        there: str | None = None,
+        places: Places | None = None,
+        pick_there: PickThere | None = None,
         attach: Attach | None = None,
         opening: str = "connecting",
         kill_on_exit: bool = False,
@@ -77,6 +83,9 @@ class LaunchmonApp(App[Outcome]):
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         """``open_session`` is awaited at once; without it ``pick`` lists runs and ``attach`` opens one of them.
+
+        ``there`` names the machine where those are, if it is another one. ``places`` lists other machines too, and
+        ``pick_there`` the runs on one of them.
 
         ``kill_on_exit`` stops the server when the person leaves: for a demo, which nobody wants to keep.
         """
@@ -86,6 +95,9 @@ class LaunchmonApp(App[Outcome]):
             raise ValueError("without open_session, both pick and attach are needed")
         self._open_session = open_session
         self._pick = pick
+        self._there = there
+        self._places = places
+        self._pick_there = pick_there
         self._attach_found = attach
         self._opening = opening
         self._kill_on_exit = kill_on_exit
@@ -144,12 +156,19 @@ class LaunchmonApp(App[Outcome]):
         if self._open_session is not None:
             self._open(self._open_session)
         elif self._pick is not None:
-            self.push_screen(HomeScreen(self._pick))
+            asker = ScreenAsker(self)
+            self.push_screen(HomeScreen(partial(self._pick, asker), self._places, there=self._there))
 
     def on_home_screen_chosen(self, event: HomeScreen.Chosen) -> None:
         opener = self._attach_found
         if opener is not None:
             self._open(lambda asker: opener(event.found, asker))
+
+    def on_home_screen_elsewhere(self, event: HomeScreen.Elsewhere) -> None:
+        pick_there, place = self._pick_there, event.place
+        if pick_there is not None:
+            pick = partial(pick_there, place, ScreenAsker(self))
+            self.push_screen(HomeScreen(pick, there=place.label))
 
     @work(exclusive=True, group="open")
     async def _open(self, opener: OpenSession) -> None:
@@ -227,6 +246,10 @@ class LaunchmonApp(App[Outcome]):
         if isinstance(self.screen, AttemptsScreen):
             self.screen.look()
 
+    async def on_look_back(self, event: LookBack) -> None:
+        """The run as it was, over the run."""
+        await self.push_screen(ReplayScreen(event.replay, Ladder(event.replay), self.config, live=True))
+
     async def _back_to_run(self) -> None:
         """From the screens that lead to a relaunch."""
         while isinstance(self.screen, (Dialog, RelaunchScreen, AttemptsScreen, VerdictScreen)):
@@ -240,10 +263,6 @@ class LaunchmonApp(App[Outcome]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-    async def on_look_back(self, event: LookBack) -> None:
-        """The run as it was, over the run."""
-        await self.push_screen(ReplayScreen(event.replay, Ladder(event.replay), self.config, live=True))
-
         """The one way to every action, from a key, the footer or the palette; what may not be done is refused here."""
         why = self._unchangeable
         if why is not None:
@@ -259,6 +278,8 @@ class LaunchmonApp(App[Outcome]):
     @property
     def _unchangeable(self) -> str | None:
         """Why a person may change nothing on the target now."""
+        if isinstance(getattr(self.screen, "session", None), ReplaySession):
+            return "This is a recording"
         if self.session is not None and self.session.read_only:
             return "This session is read-only"
         if self.ladder is not None and self.ladder.climbing:
@@ -278,8 +299,6 @@ class LaunchmonApp(App[Outcome]):
             self.session.try_now()
 
     def action_palette(self) -> None:
-        if isinstance(getattr(self.screen, "session", None), ReplaySession):
-            return "This is a recording"
         self.action_command_palette()
 
     def action_help(self) -> None:
@@ -317,7 +336,10 @@ def _scopes(screen: Screen[Any]) -> tuple[str, ...]:
 def run_app(
     open_session: OpenSession | None,
     *,
-    pick: Pick | None = None,
+    pick: PickRuns | None = None,
+    there: str | None = None,
+    places: Places | None = None,
+    pick_there: PickThere | None = None,
     attach: Attach | None = None,
     opening: str = "connecting",
     kill_on_exit: bool = False,
@@ -330,6 +352,9 @@ def run_app(
     app = LaunchmonApp(
         open_session,
         pick=pick,
+        there=there,
+        places=places,
+        pick_there=pick_there,
         attach=attach,
         opening=opening,
         kill_on_exit=kill_on_exit,

@@ -302,6 +302,15 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Another machine, as the home screen lists it: runs may be there."""
+
+    label: str
+    selector: Any  # what the caller needs to look there; the TUI hands it back untouched
+    note: str = ""  # why it is listed
+
+
+@dataclass(frozen=True)
 class View:
     """What a panel draws from: the state at one moment of the screen's clock."""
 

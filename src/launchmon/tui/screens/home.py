@@ -14,7 +14,7 @@ from launchmon.tui import format as fmt
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.rail import phase_words
-from launchmon.tui.protocol import Found
+from launchmon.tui.protocol import Found, Place
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.widgets.lines import Lines, Row, Span
@@ -22,8 +22,11 @@ from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
 from launchmon_agent.errors import Refused
 
 Pick = Callable[[], Awaitable[Sequence[Found]]]
+Places = Callable[[], Sequence[Place]]
 
 LOOK_AGAIN_S = 3.0
+LABEL = 34
+"""Cells for the name of a machine."""
 
 COLUMNS = (
     Column("mark", "", 1),
@@ -53,8 +56,9 @@ class HomeScreen(DescribedScreen):
     SCOPES = ("home",)
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
-        "Runs on this machine: those that launchmon started, and others that it found by their processes. "
-        "Attaching changes nothing about a run; leaving does not stop it."
+        "Runs on a machine: those that launchmon started there, and others that it found by their processes. "
+        "Attaching changes nothing about a run; leaving does not stop it. Other machines are those of your SSH "
+        "configuration, and those where you have been; Enter looks for runs there."
     )
     DEFAULT_CSS = """
     HomeScreen { background: $background; overflow: hidden; }
@@ -69,12 +73,26 @@ class HomeScreen(DescribedScreen):
             super().__init__()
             self.found = found
 
-    def __init__(self, pick: Pick) -> None:
+    class Elsewhere(Message):
+        """Runs are to be looked for on another machine."""
+
+        def __init__(self, place: Place) -> None:
+            super().__init__()
+            self.place = place
+
+    def __init__(self, pick: Pick, places: Places | None = None, *, there: str | None = None) -> None:
+        """``places``: other machines, asked for once. ``there``: the machine, when it is another one.
+
+        There is looked for runs every few seconds, unless ``there``: each look is a login.
+        """
         super().__init__()
         self._pick = pick
+        self._there = there
+        self._places = () if places is None else tuple(places())
         self._found: Sequence[Found] | None = None
         self._refusal: Refused | None = None
         self._place = 0
+        self._shown: list[int | None] = []
         self._title = Lines(id="home-title")
         self._list = Lines(id="home-list")
 
@@ -84,9 +102,12 @@ class HomeScreen(DescribedScreen):
         yield FooterBar(in_scope("home", "app"))
 
     def on_mount(self) -> None:
-        self._title.show([((" launchmon ", "key"), (" pick a run", "plain"))])
+        where = "" if self._there is None else f" on {self._there}"
+        back: Row = () if not self._is_nested else (("   Esc", "key"), (" all machines", "muted"))
+        self._title.show([((" launchmon ", "key"), (f" pick a run{where}", "plain"), *back)])
         self._look()
-        self.set_interval(LOOK_AGAIN_S, self._look)
+        if self._there is None:
+            self.set_interval(LOOK_AGAIN_S, self._look)
 
     def on_resize(self, _: events.Resize) -> None:
         self.call_after_refresh(self._draw)
@@ -96,33 +117,67 @@ class HomeScreen(DescribedScreen):
         try:
             found = await self._pick()
         except Refused as refusal:
-            self._refusal = refusal
+            self._refusal, self._found = refusal, ()
         else:
             self._refusal = None
+            on_a_place = self._found is not None and self._place >= len(self._found)
+            moved = len(found) - len(self._found or ()) if on_a_place else 0
             self._found = found
-            self._place = max(0, min(self._place, len(found) - 1))
+            self._place = max(0, min(self._place + moved, len(self._items) - 1))
         self._draw()
 
+    @property
+    def _is_nested(self) -> bool:
+        """It was opened from the list of all machines."""
+        stack = self.app.screen_stack
+        return self in stack[1:] and isinstance(stack[stack.index(self) - 1], HomeScreen)
+
+    @property
+    def _items(self) -> Sequence[Found | Place]:
+        return [*(self._found or ()), *self._places]
+
     def _draw(self) -> None:
-        width = self._list.size.width
+        width, height = self._list.size
         if not width:
             return
+        head: list[Row] = []
+        rows: list[tuple[Row, int | None]] = []
         if self._refusal is not None:
-            self._list.show(refusal_rows(self._refusal, width))
+            rows = [(row, None) for row in refusal_rows(self._refusal, width)]
         elif self._found is None:
-            self._list.show([(("looking for runs…", "muted"),)])
-        elif not self._found:
-            self._list.show(TEACH)
+            rows = [((("looking for runs…", "muted"),), None)]
+        elif self._found:
+            layout = lay_out(COLUMNS, width)
+            head = [layout.heading()]
+            rows = [(_run(run, at == self._place, layout), at) for at, run in enumerate(self._found)]
+        elif self._there is not None:
+            rows = [((("No SGLang run was found there.", "strong"),), None)]
         else:
-            room = max(1, self._list.size.height - 1)
-            self._list.show(list_rows(self._found, self._place, width, room))
+            rows = [(row, None) for row in TEACH]
+        if self._places:
+            rows += [((), None), (((" other machines", "muted"),), None)]
+            first = len(self._found or ())
+            rows += [(_row(place, at == self._place), at) for at, place in enumerate(self._places, first)]
+        room = max(1, height - len(head))
+        selected = next((row for row, (_, item) in enumerate(rows) if item == self._place), 0)
+        top = max(0, min(selected - room // 2, len(rows) - room))
+        shown = rows[top : top + room]
+        self._shown = [*(None for _ in head), *(item for _, item in shown)]
+        self._list.show([*head, *(row for row, _ in shown)])
 
     def action_attach(self) -> None:
-        if self._found:
-            self.post_message(self.Chosen(self._found[self._place]))
+        items = self._items
+        if not items:
+            return
+        item = items[self._place]
+        self.post_message(self.Chosen(item) if isinstance(item, Found) else self.Elsewhere(item))
 
     def action_refresh(self) -> None:
         self._look()
+
+    def action_leave_place(self) -> None:
+        if self._is_nested:
+            self.app.pop_screen()
 
     def action_select_up(self) -> None:
         self._select(-1)
@@ -131,24 +186,26 @@ class HomeScreen(DescribedScreen):
         self._select(1)
 
     def on_click(self, event: events.Click) -> None:
-        place = event.y - 3  # title, padding, heading
-        if event.widget is self._list and self._found and 0 <= place < len(self._found):
-            self._place = place
-            self._draw()
+        row = event.screen_y - self._list.content_region.y
+        if event.widget is self._list and 0 <= row < len(self._shown):
+            item = self._shown[row]
+            if item is not None:
+                self._place = item
+                self._draw()
 
     def _select(self, by: int) -> None:
-        if self._found:
-            self._place = (self._place + by) % len(self._found)
+        if self._items:
+            self._place = (self._place + by) % len(self._items)
             self._draw()
 
 
-def list_rows(found: Sequence[Found], place: int, width: int, room: int) -> list[Row]:
-    """The heading and at most ``room`` runs around the selected one."""
-    layout = lay_out(COLUMNS, width)
-    top = max(0, min(place - room // 2, len(found) - room))
-    rows = [layout.heading()]
-    rows += [_run(run, top + index == place, layout) for index, run in enumerate(found[top : top + room])]
-    return rows
+def _row(place: Place, selected: bool) -> Row:
+    label = fmt.one_line(place.label)
+    return (
+        (" ▶ " if selected else "   ", "key"),
+        (f" {fmt.fit(label, LABEL)} ", "strong" if selected else "plain"),
+        (place.note, "muted"),
+    )
 
 
 def _run(run: Found, selected: bool, layout: Layout) -> Row:
