@@ -110,6 +110,7 @@ class Keeper:
         self._while_watched = False
         self._findings: tuple[Finding, ...] = ()
         self._not_copied: list[str] = []
+        self._notes: list[str] = []
         self._recording = Recording(directory, self._troubles.append)
         self._socket = socket_path(directory.id, socket_directory())
         self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
@@ -137,6 +138,7 @@ class Keeper:
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
         keeper._findings = findings
+        keeper._notes = list(request.get("notes") or ())
         keeper._not_copied = append(details["outlets"].files, directory.log, server.pid)
         keeper._while_watched = bool(request.get("while_watched"))
         directory.update(server=server, keeper=keeper._id, socket=keeper._socket)
@@ -168,6 +170,8 @@ class Keeper:
             said = [finding.what, finding.why, f"try: {finding.try_}" if finding.try_ else ""]
             text = f"{finding.severity}: {'; '.join(part for part in said if part)}"
             self._watch.emit(Notice(time.time(), source="preflight", text=text))
+        for note in self._notes:
+            self._watch.emit(Notice(time.time(), source="launch", text=note))
         for trouble in self._not_copied:
             self._watch.emit(Notice(time.time(), source="output", text=trouble))
         self._service = RunService(self._watch, lambda: observe.killer(self._watch.model), Actions())

@@ -19,7 +19,8 @@ START_S = 30.0
 def launch(args: dict[str, Any]) -> RunDirectory:
     """Start a keeper, and through it the server. Raises :class:`Refused`; then nothing runs and nothing is left.
 
-    ``args``: ``argv``, and optionally ``env`` (changes; a null removes), ``cwd``, ``name``, ``without``.
+    ``args``: ``argv``, and optionally ``env`` (changes; a null removes), ``environ`` (what they change, instead of this
+    process's own), ``cwd``, ``name``, ``without``, ``notes`` (sentences that the run begins with).
     """
     plan_read, plan_write = os.pipe()
     with os.fdopen(plan_write, "w", encoding="utf-8") as pipe, os.fdopen(plan_read, "rb", buffering=0):

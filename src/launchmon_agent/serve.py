@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from launchmon_agent import events, keepers, lifetime, listing, observe, relaunching, resuming, wire
+from launchmon_agent import events, keepers, lifetime, listing, login, observe, relaunching, resuming, wire
 from launchmon_agent.carrying import Actions
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
@@ -32,6 +32,10 @@ from launchmon_agent.software import software
 from launchmon_agent.tools import Tools
 from launchmon_agent.watch import Watch
 from launchmon_agent.wire import MAX_LINE, Request
+
+SILENCE_S = 120.0
+"""After so long without a word of the client its agent ends: not everything in between tells that it is gone. A client
+speaks twice a minute at least (``launchmon.link``)."""
 
 
 def main() -> None:
@@ -55,7 +59,7 @@ async def _serve(out: int) -> None:
     if wire.DEFLATE in sys.argv[1:]:
         peer.pack()
     try:
-        await peer.converse(agent.handle)
+        await peer.converse(agent.handle, SILENCE_S)
         lifetime.is_ending()
         await agent.finish()
     finally:
@@ -243,7 +247,7 @@ class Agent:
 
 async def _launch(args: dict[str, Any]) -> str:
     """The directory of the new run. Raises :class:`Refused`."""
-    return (await asyncio.to_thread(keepers.launch, args)).path
+    return (await asyncio.to_thread(lambda: keepers.launch(login.prepared(args)))).path
 
 
 async def _relaunch(relauncher: Relauncher, args: dict[str, Any]) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from typing import Any
 
 import click
 
+from launchmon import split as beside
 from launchmon.cli.common import (
     named_targets,
     need_terminal,
@@ -22,8 +25,9 @@ from launchmon.cluster.launching import commands
 from launchmon.cluster.session import AnySession, ClusterSession
 from launchmon.config import PREPARATIONS
 from launchmon.connect import Asker
+from launchmon.connect.target import LOCAL
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Run
+from launchmon_agent.events import Notice, Run
 
 
 @click.command("launch", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -38,8 +42,14 @@ from launchmon_agent.events import Run
 )
 @click.option("--no-hook", is_flag=True, help="Short for --without hook.")
 @click.option("--anyway", is_flag=True, help="Start even where it is known that it cannot work.")
+@click.option(
+    "--cwd",
+    metavar="DIR",
+    help="Where the server starts. Default: this directory; on another machine the home of the login.",
+)
 @click.option("--detach", is_flag=True, help="Start, print the run's id and come back.")
 @click.option("--json", "as_json", is_flag=True, help="With --detach: print the run as a JSON object.")
+@click.option("--split", is_flag=True, help="Inside tmux: show the server's own output in a pane beside launchmon.")
 @on_verdict
 @click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND…")
 def command(
@@ -48,8 +58,10 @@ def command(
     without: tuple[str, ...],
     no_hook: bool,
     anyway: bool,
+    cwd: str | None,
     detach: bool,
     as_json: bool,
+    split: bool,
     on_verdict: str | None,
     argv: tuple[str, ...],
 ) -> None:
@@ -58,13 +70,20 @@ def command(
     \b
     launchmon launch -- python -m sglang.launch_server --model-path M --tp 8
     launchmon launch --env NCCL_DEBUG=INFO --detach -- sglang serve M
+    launchmon launch --on root@gpu7 --cwd /srv -- python -m sglang.launch_server --model-path M
+
+    On another machine it starts with the environment of a login shell there.
     """
+    if split:
+        _check_split(detach)
     plan = {
         "argv": list(argv),
         "env": _pairs(changes),
         "name": name,
         "without": [*(without or effective().config.launch_without), *(["hook"] if no_hook else [])],
         "anyway": anyway,
+        "cwd": cwd,
+        "login": named_targets() != (LOCAL,),
     }
     if detach:
         run = run_async(_start(plan))
@@ -77,13 +96,33 @@ def command(
     async def opened(asker: Asker) -> AnySession:
         session = await open_session(asker=asker)
         try:
-            await _launch(session, plan)
+            run = await _launch(session, plan)
         except Refused:
             await session.close()
             raise
+        if split:
+            _split(session, run)
         return session
 
     say_how_to_return(show(opened, on_verdict=on_verdict).session)
+
+
+def _split(session: AnySession, run: Run) -> None:
+    """The server runs already: that there is no room for a pane, say, is only worth a notice."""
+    try:
+        beside.open_beside(run, os.environ)
+    except Refused as refused:
+        text = ". ".join(part for part in (refused.what, refused.cause) if part)
+        session.model.fold(Notice(time.time(), source="tmux", text=text))
+
+
+def _check_split(detach: bool) -> None:
+    """Before anything is started. Raises :class:`Refused`."""
+    if detach:
+        raise click.UsageError("--split shows the launch, --detach does not")
+    if named_targets() != (LOCAL,):
+        raise Refused("--split shows the output of a server on this machine only", "this one is on another")
+    beside.require(os.environ)
 
 
 def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
