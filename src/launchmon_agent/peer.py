@@ -12,6 +12,7 @@ from typing import Any
 from launchmon_agent import events, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Malformed
+from launchmon_agent.redaction import redacted_refusal
 from launchmon_agent.watch import REPLACEABLE
 from launchmon_agent.wire import Request
 
@@ -34,10 +35,11 @@ class Peer:
         """Compress all that is sent from now on (``wire.DEFLATE``)."""
         self._packer = zlib.compressobj(6)
 
-    async def converse(self, handle: Handler) -> None:
-        """Serve until the client closes its end. Requests run side by side: a kill does not hold up a log window."""
+    async def converse(self, handle: Handler, silence_s: float | None = None) -> None:
+        """Serve until the client closes its end, or says nothing for ``silence_s``. Requests run side by side: a kill
+        does not hold up a log window."""
         try:
-            while (line := await read_line(self._reader)) and line != wire.BYE:
+            while (line := await asyncio.wait_for(read_line(self._reader), silence_s)) and line != wire.BYE:
                 try:
                     message = wire.parse(line)
                 except Malformed:
@@ -46,7 +48,7 @@ class Peer:
                     task = asyncio.create_task(self._answer(message, handle))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
-        except ConnectionError:
+        except (ConnectionError, asyncio.TimeoutError):
             pass
         finally:
             for task in tuple(self._tasks):
@@ -57,10 +59,10 @@ class Peer:
         try:
             value = plain(await handle(request))
         except Refused as refused:
-            self.send(wire.refusal_line(request.id, refused))
+            self.send(wire.refusal_line(request.id, redacted_refusal(refused)))
         except Exception as error:  # noqa: BLE001 - a fault in one answer must not end the agent
             what = f"the agent failed at {request.do}: {type(error).__name__}: {error}"
-            self.send(wire.refusal_line(request.id, Refused(what, "a fault in launchmon")))
+            self.send(wire.refusal_line(request.id, redacted_refusal(Refused(what, "a fault in launchmon"))))
         else:
             self.send(wire.reply_line(request.id, value))
 
