@@ -7,7 +7,7 @@ from typing import Any
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from launchmon.actions import Action, in_scope
+from launchmon.actions import Action, by_id, in_scope, key_name
 from launchmon.keymap import rebound
 
 
@@ -19,6 +19,12 @@ def bindings(*scopes: str) -> list[BindingType]:
 def bound(app: App[Any], *scopes: str) -> list[Action]:
     """Actions of these scopes with the keys that they have in this app: those of the table, or the person's own."""
     return rebound(in_scope(*scopes), getattr(app, "keys", {}))
+
+
+def key_of(app: App[Any], id_: str) -> str:
+    """The first key of an action, as it is shown."""
+    (action,) = rebound([by_id(id_)], getattr(app, "keys", {}))
+    return key_name(action.keys[0])
 
 
 def method(action: Action) -> str:

@@ -19,7 +19,7 @@ from launchmon.tui.screens.stacks import StacksScreen
 from tests.support import fake_session as fake
 from tests.support.tui_rig import PLAIN, running
 
-MINE = replace(PLAIN, keys={"kill": ("K",), "stacks": ("k", "f7"), "help": ("ctrl+g",)})
+MINE = replace(PLAIN, keys={"kill": ("K",), "stacks": ("k", "f7"), "help": ("ctrl+g",), "relaunch": ("R",), "raw": ("f9",)})
 
 
 async def test_keys_of_a_person_s_own_take_the_place_of_the_usual_ones() -> None:
@@ -33,11 +33,13 @@ async def test_keys_of_a_person_s_own_take_the_place_of_the_usual_ones() -> None
 
 
 async def test_footer_and_help_name_the_keys_that_work() -> None:
-    async with running(fake.seed(), config=MINE) as rig:
+    async with running(fake.kept(), config=MINE) as rig:
         footer = rig.text("footer")
-        assert "k stacks" in footer
+        assert "k stacks (kept 3)" in footer
         assert "K kill" in footer
         assert "^G help" in footer
+        assert "k: 3 dumps kept" in rig.screen_text()
+        assert "R relaunch" in rig.text("verdict")
         await rig.press("ctrl+g")
         assert isinstance(rig.app.screen, HelpScreen)
         lines = rig.text("help-text").splitlines()

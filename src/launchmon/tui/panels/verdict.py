@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from launchmon.tui.bindings import key_of
 from launchmon.tui.format import clip, duration, plural
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
@@ -73,10 +74,10 @@ class VerdictPanel(Panel, can_focus=True):
         super().look(view)
 
     def content(self, view: View, space: Space) -> Content:
-        return Content(body=tuple(rows(view, space.width)))
+        return Content(body=tuple(rows(view, space.width, key_of(self.app, "relaunch"))))
 
     def marked(self, head: Sequence[Row], part: str, width: int) -> list[Row]:
-        kept = "" if self._view is None else kept_words(kept_dumps(self._view))
+        kept = "" if self._view is None else kept_words(kept_dumps(self._view), key_of(self.app, "stacks"))
         lines = part and f"lines {part}"
         subtitle = clip(" · ".join(word for word in (kept, lines) if word), width)
         if self.border_subtitle != subtitle:
@@ -100,19 +101,19 @@ def kept_dumps(view: View) -> int:
     return sum(dump.automatic for dump in view.model.stacks)
 
 
-def kept_words(count: int) -> str:
-    """``d: 3 dumps kept``."""
-    return f"d: {plural(count, 'dump')} kept" if count else ""
+def kept_words(count: int, key: str) -> str:
+    """``d: 3 dumps kept``; ``key`` shows them."""
+    return f"{key}: {plural(count, 'dump')} kept" if count else ""
 
 
-def rows(view: View, width: int) -> list[Row]:
-    """The verdict in full, most useful first."""
+def rows(view: View, width: int, key: str = "r") -> list[Row]:
+    """The verdict in full, most useful first. ``key`` relaunches."""
     verdict = view.model.verdict
     if verdict is None:
         return [*paragraph(_before_any(view), width), *_notices(view, width)]
     out = paragraph(verdict.summary or "No summary.", width)
     for place, step in enumerate(verdict.next):
-        out += fact("next" if place == 0 else "", next_words(step, view.read_only), width, "strong")
+        out += fact("next" if place == 0 else "", next_words(step, None if view.read_only else key), width, "strong")
     out += fact("ruled out", " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out), width)
     out += fact("blames", ", ".join(verdict.blames), width)
     for item in verdict.evidence:
@@ -122,11 +123,11 @@ def rows(view: View, width: int) -> list[Row]:
     return out + _notices(view, width)
 
 
-def next_words(step: Next, read_only: bool = False) -> str:
+def next_words(step: Next, key: str | None) -> str:
     """``r relaunch + --disable-cuda-graph (why)``: what to press where a key does it."""
     words = " ".join([step.do, *step.change])
     if step.do == "relaunch" and step.change:
-        words = f"{'' if read_only else 'r '}relaunch {change_words(step.change)}"
+        words = f"{f'{key} ' if key else ''}relaunch {change_words(step.change)}"
     return f"{words} ({step.why})" if step.why else words
 
 
