@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from launchmon_agent.discover import Found, discover, select
+from launchmon_agent.redaction import redacted_object
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.runs.recording import last_verdict
 from launchmon_agent.sensors import proc
 from launchmon_agent.sglang.command import parse
-from launchmon_agent.sglang.secrets import redact_argv
 
 
 def runs_here() -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
     command = parse(file.argv)
     alive = file.server is not None and proc.alive(file.server.pid, file.server.start_time)
     verdict = last_verdict(place)
-    return {
+    row = {
         "id": place.id,
         "name": file.name,
         "launched": file.launched,
@@ -47,7 +47,7 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
         "verdict": verdict.verdict if verdict else None,
         "pid": file.server.pid if file.server else None,
         "started": file.created,
-        "argv": redact_argv(file.argv),
+        "argv": file.argv,
         "model": command.model,
         "tp": command.tp,
         "pp": command.pp,
@@ -61,11 +61,12 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
         "parent": file.parent,
         "change": file.change,
     }
+    return redacted_object(row)
 
 
 def _foreign(run: Found) -> dict[str, Any]:
     command = parse(run.argv)
-    return {
+    row = {
         "id": None,
         "name": None,
         "launched": False,
@@ -73,7 +74,7 @@ def _foreign(run: Found) -> dict[str, Any]:
         "verdict": None,
         "pid": run.pid,
         "started": run.start_time,
-        "argv": redact_argv(run.argv),
+        "argv": run.argv,
         "model": command.model,
         "tp": command.tp,
         "pp": command.pp,
@@ -87,3 +88,4 @@ def _foreign(run: Found) -> dict[str, Any]:
         "parent": None,
         "change": (),
     }
+    return redacted_object(row)

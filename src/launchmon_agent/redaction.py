@@ -10,6 +10,7 @@ import functools
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
+from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Other
 from launchmon_agent.sglang.secrets import redact_argv, redact_text, redact_value
 
@@ -69,6 +70,11 @@ def redacted_object(body: dict[str, Any], rules: Rules = SECRETS) -> dict[str, A
     return body if items == body else items
 
 
+def redacted_refusal(refused: Refused) -> Refused:
+    """What a person is told of a command that was not taken may quote it."""
+    return Refused(*(redact_text(part) for part in (refused.what, refused.cause, refused.try_)))
+
+
 def _key(name: str, rules: Rules) -> str:
     """Names of fields stay, whatever the rules would make of such a word."""
     return name if len(name) <= _LONGEST_FIELD and name.isidentifier() else rules.text(name)
@@ -77,8 +83,8 @@ def _key(name: str, rules: Rules) -> str:
 def _item(name: str, value: Any, rules: Rules) -> Any:
     if isinstance(value, str):
         return rules.named(name, value)
-    if name == "argv" and isinstance(value, list):
-        return list(rules.words(tuple(map(str, value))))
+    if name == "argv" and isinstance(value, (list, tuple)):
+        return type(value)(rules.words(tuple(map(str, value))))
     return _any(value, rules)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import dataclasses
+import json
 import random
 import string
 import typing
@@ -17,7 +18,7 @@ import pytest
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Log, Mark, Notice, Other, Processes, Run, encode
-from launchmon_agent.redaction import redacted
+from launchmon_agent.redaction import redacted, redacted_refusal
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runs.recording import shareable_lines
 from launchmon_agent.sglang.secrets import HIDDEN, redact_argv, redact_text
@@ -146,6 +147,14 @@ def test_an_event_of_an_unknown_kind_is_covered_too() -> None:
 def test_what_holds_no_secret_is_not_made_anew() -> None:
     event = Processes(1.0, (events.Process(1, 2.0, "scheduler", title="sglang::scheduler_TP0"),))
     assert redacted(event) is event
+
+
+def test_a_refusal_quotes_no_secret() -> None:
+    hidden = redacted_refusal(
+        Refused("--api-key abcdef is no flag", "HF_TOKEN=abcdef", "launchmon launch --api-key abcdef")
+    )
+    assert "abcdef" not in json.dumps(hidden.as_json())
+    assert hidden.what == "--api-key ••• is no flag"
 
 
 def test_a_watch_knows_no_secret() -> None:

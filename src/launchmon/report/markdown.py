@@ -18,6 +18,7 @@ from launchmon.text import gpu_lines, ledger_text, rank_lines
 from launchmon.tui.format import duration, plural, size
 from launchmon_agent.events import Next, Run
 from launchmon_agent.model import RunModel
+from launchmon_agent.sglang.secrets import HIDDEN
 from launchmon_agent.stacks.merge import merge
 from launchmon_agent.stacks.render import text as stacks_text
 
@@ -165,7 +166,7 @@ def _command(run: Run | None) -> Iterator[str]:
     if run is None or not run.argv:
         yield "Not known."
         return
-    yield from fenced([shlex.join(run.argv)], "sh")
+    yield from fenced([shlex.join(run.argv).replace(shlex.quote(HIDDEN), HIDDEN)], "sh")
     if run.variables:
         yield "\nVariables that explain something:\n"
         yield from fenced([f"{name}={value}" for name, value in sorted(run.variables.items())], "sh")
