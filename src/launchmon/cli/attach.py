@@ -20,12 +20,14 @@ from launchmon.cli.common import (
     say_how_to_return,
     selectors,
 )
+from launchmon.cli.recordings import open_recording
 from launchmon.cli.runs import list_runs
 from launchmon.cli.showing import show
 from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
 from launchmon.connect.ssh.config import listed_hosts
 from launchmon.connect.target import LOCAL, Target, ssh
+from launchmon.replay.session import ReplaySession
 from launchmon.tui.format import duration
 from launchmon_agent.errors import Refused
 
@@ -90,9 +92,11 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
             await session.close()
         return [_found(item, (place.selector,)) for item in runs]
 
-    async def attach(found: Found, asker: Asker) -> AnySession:
+    async def attach(found: Found, asker: Asker) -> AnySession | ReplaySession:
         nonlocal opened_on
         which, opened_on = found.selector
+        if not found.alive:
+            return await open_recording(which["run"], asker, opened_on)
         return await opener(which, opened_on)(asker)
 
     left = show(

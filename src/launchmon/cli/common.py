@@ -129,7 +129,7 @@ def say_how_to_return(left: SessionLike | None, where: Sequence[Target] | None =
 
     ``where``: the targets of the session, if not those that were named.
     """
-    if left is None or left.model.run is None or left.model.processes is None:
+    if left is None or left.model.run is None or left.model.processes is None or left.link.state == "replay":
         return
     run = left.model.run
     if not any(process.pid == run.pid for process in left.model.processes.processes):

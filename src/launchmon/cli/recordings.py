@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 
 from launchmon.cli.common import open_session
+from launchmon.cluster.session import AnySession
+from launchmon.connect import Asker
+from launchmon.connect.target import LOCAL, Target
 from launchmon.replay.files import read_lines, run_directory
 from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
@@ -17,24 +21,29 @@ def names_file(which: str) -> bool:
     return os.path.exists(os.path.expanduser(which)) or os.sep in which
 
 
-async def open_recording(which: str) -> ReplaySession:
-    """Of the id or name of a run, of a run's directory, or of a file. Raises :class:`Refused`."""
+async def open_recording(
+    which: str, asker: Asker | None = None, where: Sequence[Target] | None = None
+) -> ReplaySession:
+    """Of the id or name of a run, of a run's directory, or of a file. Raises :class:`Refused`.
+
+    ``where`` a run is, in place of the targets that were named.
+    """
     path = os.path.expanduser(which)
     if not names_file(which):
-        return await _of_agent(run=which)
+        return await _of_agent(await open_session(asker=asker, where=where), run=which)
     folder = run_directory(path)
     if folder is not None:
-        return await _of_agent(recorded=os.path.abspath(folder))
+        return await _of_agent(await open_session(where=(LOCAL,)), recorded=os.path.abspath(folder))
     lines = await asyncio.to_thread(read_lines, path)
     return ReplaySession(Recorded(lines), os.path.basename(os.path.abspath(path)))
 
 
-async def _of_agent(**selector: str) -> ReplaySession:
+async def _of_agent(session: AnySession, **selector: str) -> ReplaySession:
     """The agent sends the recording and goes on reading the log."""
-    session = await open_session()
     try:
         await session.attach(**selector)
-        return ReplaySession(Recorded(await session.recording()), session.target, session, owns_log=True)
+        recorded = await asyncio.to_thread(Recorded, await session.recording())
+        return ReplaySession(recorded, session.target, session, owns_log=True)
     except Refused:
         await session.close()
         raise

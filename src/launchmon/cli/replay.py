@@ -9,6 +9,7 @@ import click
 from launchmon.cli.common import need_terminal, run_async, targets
 from launchmon.cli.recordings import open_recording
 from launchmon.cli.showing import effective
+from launchmon.connect import Asker
 from launchmon.diagnosis import diagnosis
 from launchmon.replay.session import ReplaySession
 from launchmon.replay.times import moment
@@ -37,11 +38,11 @@ def command(recording: str, at: str, as_json: bool) -> None:
     need_terminal(f"launchmon replay {recording} --json")
     from launchmon.tui.app import run_app
 
-    run_app(lambda _: _opened(recording, at), opening="reading the recording", settings=effective())
+    run_app(lambda asker: _opened(recording, at, asker), opening="reading the recording", settings=effective())
 
 
-async def _opened(recording: str, at: str) -> ReplaySession:
-    session = await open_recording(recording)
+async def _opened(recording: str, at: str, asker: Asker | None = None) -> ReplaySession:
+    session = await open_recording(recording, asker)
     try:
         session.to_time(moment(at, session.recorded.begin, session.recorded.end))
     except BaseException:

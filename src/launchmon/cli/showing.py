@@ -12,6 +12,7 @@ from launchmon.alert import VerdictCommand
 from launchmon.cluster.session import AnySession
 from launchmon.config import Effective, load
 from launchmon.connect import Asker
+from launchmon.replay.session import ReplaySession
 
 if TYPE_CHECKING:
     from launchmon.tui.app import Outcome
@@ -69,18 +70,20 @@ def show(
     settings = effective(on_verdict=on_verdict, read_only="true" if read_only else None)
     attach = how.pop("attach", None)
 
-    def prepared(session: AnySession) -> AnySession:
+    def prepared(session: AnySession | ReplaySession) -> AnySession | ReplaySession:
+        if isinstance(session, ReplaySession):
+            return session  # what has passed is not told to anybody
         if settings.config.read_only and not how.get("kill_on_exit"):
             session.read_only = True
         if settings.config.on_verdict:
             VerdictCommand(session, settings.config.on_verdict)
         return session
 
-    async def opened(asker: Asker) -> AnySession:
+    async def opened(asker: Asker) -> AnySession | ReplaySession:
         assert open_session is not None
         return prepared(await open_session(asker))
 
-    async def attached(found: Any, asker: Asker) -> AnySession:
+    async def attached(found: Any, asker: Asker) -> AnySession | ReplaySession:
         return prepared(await attach(found, asker))
 
     return run_app(
