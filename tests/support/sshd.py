@@ -72,11 +72,19 @@ class ClientHome:
 class Sshd:
     """``sshd -D`` in the foreground; every login is logged. Stopped with all its logins at the end of the ``with``.
 
-    ``lines`` go into sshd_config before all others, where the first value of a keyword counts.
+    ``lines`` go into sshd_config before all others, where the first value of a keyword counts. ``prefix``: a command
+    that runs another one in the namespaces that have ``address``.
     """
 
     def __init__(
-        self, directory: Path, home: ClientHome, lines: Sequence[str] = (), *, address: str = "127.0.0.1", port: int = 0
+        self,
+        directory: Path,
+        home: ClientHome,
+        lines: Sequence[str] = (),
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        prefix: Sequence[str] = (),
     ) -> None:
         assert PROGRAM is not None, "see needs_sshd"
         directory.mkdir(parents=True, exist_ok=True)
@@ -92,6 +100,7 @@ class Sshd:
         self._config = directory / "sshd_config"
         self._key = make_key(directory / "host_key")
         self._lines = list(lines)
+        self._prefix = tuple(prefix)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Sshd:  # noqa: PYI034 - Python 3.10 has no Self
@@ -134,9 +143,8 @@ class Sshd:
             PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
         self._config.write_text("\n".join([*self._lines, *self._defaults()]) + "\n")
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [PROGRAM, "-D", "-e", "-f", str(self._config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            argv = [*self._prefix, PROGRAM, "-D", "-e", "-f", str(self._config)]
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until(self._listens)
 
     def stop(self) -> None:
