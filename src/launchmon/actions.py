@@ -71,8 +71,8 @@ _KEY_NAMES = {
     "at": "@",
     "shift+up": "⇧↑",
     "shift+down": "⇧↓",
-
 }
+
 
 def key_name(key: str) -> str:
     """``slash`` → ``/``, ``ctrl+c`` → ``^C``."""
@@ -141,8 +141,8 @@ ACTIONS: tuple[Action, ...] = (
         6,
     ),
     Action("search-back", ("backslash",), "search back", "Search the log backwards from here.", "run"),
-    Action("search-previous", ("N",), "previous hit", "Go to the previous place where the search text occurs.", "run"),
     Action("search-next", ("n",), "next hit", "Go to the next place where the search text occurs.", "run"),
+    Action("search-previous", ("N",), "previous hit", "Go to the previous place where the search text occurs.", "run"),
     Action("error-next", ("e",), "next error", "Go to the next error in the log.", "run", 8),
     Action("error-previous", ("E",), "previous error", "Go to the previous error in the log.", "run"),
     Action("error-first", ("exclamation_mark",), "first error", "Go to the first error in the log.", "run"),
@@ -169,8 +169,8 @@ ACTIONS: tuple[Action, ...] = (
         "into the launch (+90s), a phase, the first error or traceback.",
         "run",
     ),
-    Action(
     Action("verdict", ("v",), "verdict", "Show the whole verdict: evidence, what is ruled out, what to do.", "run", 7),
+    Action(
         "attempts",
         ("a",),
         "attempts",
@@ -223,7 +223,6 @@ ACTIONS: tuple[Action, ...] = (
         "run",
         14,
     ),
-    Action(
     Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 12),
     Action(
         "raw",
@@ -239,6 +238,7 @@ ACTIONS: tuple[Action, ...] = (
         "Open the log in $PAGER at this place: the file itself on this machine, 2,000 lines of it from another.",
         "run",
     ),
+    Action(
         "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 11
     ),
     Action("hide", ("h",), "hide", "Hide the focused panel on screens of this size, now and in future.", "run"),
@@ -444,9 +444,9 @@ SCOPES = {
     "app": "Everywhere",
     "run": "The run",
     "panel": "A panel, or a list, that has the focus",
-    "stacks": "The stacks",
     "paging": "Where Space turns the page: the run, the stacks, the verdict",
     "replay": "A recording",
+    "stacks": "The stacks",
     "verdict": "The verdict",
     "relaunch": "The relaunch",
     "ledger": "The attempts",

@@ -90,7 +90,7 @@ class ModelLike(Protocol):
     def now(self) -> float: ...
     @property
     def samples(self) -> SamplesLike: ...
-    def gpu_history(self, index: int) -> Sequence[float | None]: ...
+    def gpu_history(self, index: int, node: int | None = None) -> Sequence[float | None]: ...
     def rank_rows(self) -> Sequence[events.Process]: ...
     def last_line_at(self, rank: str) -> float | None: ...
     @property
@@ -188,6 +188,9 @@ class SessionLike(Protocol):
     @property
     def log_is_read(self) -> bool: ...  # to its end; True also where there is no log
 
+    @property
+    def local_log(self) -> str | None: ...  # path of the log, where it is a file on this machine
+
     def age(self) -> float:
         """Seconds since the last event, by this machine's clock."""
         ...
@@ -203,9 +206,6 @@ class SessionLike(Protocol):
     async def back(self) -> None:
         """Wait while the link is lost. Raises Refused when it has ended."""
         ...
-    @property
-    def local_log(self) -> str | None: ...  # path of the log, where it is a file on this machine
-
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Calls back on the event loop whenever anything changed; returns how to stop that."""
@@ -229,8 +229,6 @@ class SessionLike(Protocol):
         """
         ...
 
-    async def kill_plan(self) -> Sequence[Victim]: ...
-
     async def count(
         self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
     ) -> CountedLike:
@@ -240,6 +238,8 @@ class SessionLike(Protocol):
     async def place(self, *, line: int | None = None, moment: str | None = None) -> int:
         """The offset of a line by its number, from 1, or of the first line of a time."""
         ...
+
+    async def kill_plan(self) -> Sequence[Victim]: ...
 
     async def kill(self, force: bool) -> Any:
         """Returns when the kill is over. Its steps arrive as ``Action`` events in the model."""

@@ -81,7 +81,6 @@ class StacksScreen(FollowingScreen):
 
     def on_mount(self) -> None:
         self._board.history.take(self.session.model.stacks)
-        self._unsubscribe = self.session.subscribe(self._changed)
         self._list.focus()
         if self.session.link.state != "replay":  # of a recording: those of then
             self._dump(native=self._native_first)
