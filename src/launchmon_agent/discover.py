@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.installed import sglang_version
-from launchmon_agent.output import Output, Pane, find_output, pane_of, tmux_panes
+from launchmon_agent.output import Output, find_output, pane_of, tmux_panes
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunFile
 from launchmon_agent.runs.members import Identity, Snapshot, learn, members
+from launchmon_agent.runs.outlets import Pane
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.proc import Stat
 from launchmon_agent.sglang import titles

@@ -30,10 +30,11 @@ from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
 from launchmon_agent.preflight.finding import Finding
 from launchmon_agent.preflight.look import look
+from launchmon_agent.runs.carrying import append
 from launchmon_agent.runs.directory import ProcessId, RunDirectory, create
 from launchmon_agent.runs.history import write_phases
 from launchmon_agent.runs.launch import Plan, prepare, start
-from launchmon_agent.runs.outlets import Outlets, append
+from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
 from launchmon_agent.runs.sampling import Sampling
 from launchmon_agent.runs.sockets import socket_directory, socket_path

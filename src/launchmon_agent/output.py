@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from launchmon_agent import tmux
+from launchmon_agent.runs.outlets import Pane
 from launchmon_agent.sensors import proc
 
 _HOPS = 5
@@ -21,24 +22,6 @@ _HOPS = 5
 _UNIT = re.compile(r"/([^/]+\.(?:service|scope))$", re.MULTILINE)
 _ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 _PANE_FORMAT = "#{pane_tty}\t#{pane_id}\t#{session_name}:#{window_index}.#{pane_index}"
-
-
-@dataclass(frozen=True)
-class Pane:
-    """A pane of a tmux server on this machine."""
-
-    id: str  # "%3"
-    name: str  # "main:1.0"
-    tty: str  # "/dev/pts/4"
-    socket: str  # of its server
-
-    def describe(self) -> str:
-        return f"tmux pane {self.name}"
-
-    def is_named(self, text: str) -> bool:
-        """Whether a person means this pane: by id, place, or session (``%3``, ``main:1.0``, ``main:1``, ``main``)."""
-        session, _, place = self.name.rpartition(":")
-        return text in (self.id, self.name, session, f"{session}:{place.split('.')[0]}")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import pytest
 
 from launchmon_agent.discover import Found, select
 from launchmon_agent.errors import Refused
-from launchmon_agent.output import Output, Pane
+from launchmon_agent.output import Output
+from launchmon_agent.runs.outlets import Pane
 
 PANE = Pane(id="%3", name="main:1.0", tty="/dev/pts/4", socket="/tmp/tmux-0/default")
 

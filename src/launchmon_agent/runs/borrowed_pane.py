@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 
 from launchmon_agent import tmux
-from launchmon_agent.output import Pane
-from launchmon_agent.runs.outlets import tail
+from launchmon_agent.runs.carrying import tail
+from launchmon_agent.runs.outlets import Pane
 from launchmon_agent.sensors import proc
 
 PROMPT_S = 5.0

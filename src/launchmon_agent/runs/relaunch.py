@@ -16,10 +16,11 @@ from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
 from launchmon_agent.installed import interpreter as interpreter_of
 from launchmon_agent.runs import directory as directories
+from launchmon_agent.runs.carrying import outlets_of
 from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.runs.environment import unprepared
 from launchmon_agent.runs.launch import prepare
-from launchmon_agent.runs.outlets import Outlets, outlets_of
+from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.runs.supervised import refuse_supervised
 from launchmon_agent.sensors import proc
 from launchmon_agent.sglang.command import parse

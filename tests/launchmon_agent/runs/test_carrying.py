@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from launchmon_agent.events import from_json, to_json
-from launchmon_agent.output import Output, Pane
-from launchmon_agent.runs import outlets
-from launchmon_agent.runs.outlets import Outlets, append, outlets_of
+from launchmon_agent.output import Output
+from launchmon_agent.runs import carrying
+from launchmon_agent.runs.carrying import append, outlets_of
+from launchmon_agent.runs.outlets import Outlets, Pane
 
 PANE = Pane("%3", "main:1.0", "/dev/pts/4", "/tmp/tmux-0/default")
 
 
 def of(monkeypatch: pytest.MonkeyPatch, *found: Output, foreground: int | None = None) -> Outlets:
-    monkeypatch.setattr(outlets, "all_outputs", lambda _pid: list(found))
+    monkeypatch.setattr(carrying, "all_outputs", lambda _pid: list(found))
     monkeypatch.setattr("launchmon_agent.sensors.proc.foreground", lambda _pid: foreground)
     return outlets_of(os.getpid())
 
