@@ -286,6 +286,22 @@ def rank_text(session: FakeSession, width: int = 120) -> str:
     return texts(RanksPanel().content(view(session), Space(width, 12)))
 
 
+def test_curves_come_with_the_room_for_them() -> None:
+    session = fake.loading()
+    for text_of, narrow, wide in ((rank_text, 80, 120), (gpu_text, 80, 120)):
+        few, many = (sum(mark in "▁▂▃▄▅▆▇█" for mark in text_of(session, width)) for width in (narrow, wide))
+        assert few < many
+
+
+def test_what_a_rank_reads_and_writes_is_one_curve() -> None:
+    session = fake.seed()
+    busy = replace(session.model.rows[0], read_bps=3.0 * 1024**2, write_bps=None)
+    session.model.rows[0] = busy
+    first, second = rank_text(session).splitlines()[1:3]
+    assert "████" in first
+    assert "████" not in second
+
+
 def test_ranks_have_a_line_each() -> None:
     lines = rank_text(fake.seed()).splitlines()
     for part in ("TP0", "48100", "0.0%", "3.9G", "79G", "futex_do_wait", "kv pool", "4m58s"):

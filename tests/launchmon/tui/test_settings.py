@@ -19,7 +19,9 @@ from launchmon.tui.screens.stacks import StacksScreen
 from tests.support import fake_session as fake
 from tests.support.tui_rig import PLAIN, running
 
-MINE = replace(PLAIN, keys={"kill": ("K",), "stacks": ("k", "f7"), "help": ("ctrl+g",), "relaunch": ("R",), "raw": ("f9",)})
+MINE = replace(
+    PLAIN, keys={"kill": ("K",), "stacks": ("k", "f7"), "help": ("ctrl+g",), "relaunch": ("R",), "raw": ("f9",)}
+)
 
 
 async def test_keys_of_a_person_s_own_take_the_place_of_the_usual_ones() -> None:

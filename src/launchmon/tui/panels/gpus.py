@@ -7,7 +7,7 @@ import re
 from launchmon.config import Config
 from launchmon.tui import format as fmt
 from launchmon.tui.protocol import View
-from launchmon.tui.widgets.curve import curve
+from launchmon.tui.widgets.curve import ROOMY, curve
 from launchmon.tui.widgets.lines import Row, Span, joined_within, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space, dated
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
@@ -18,12 +18,12 @@ COLUMNS = (
     Column("name", "", 8, rank=6, most=22, grows=3),
     Column("memory", "mem GiB", 9, align="right"),
     Column("fill", "", 6, rank=3, most=16, grows=1),
-    Column("filled", "", 8, rank=9, most=24, grows=1),
+    Column("filled", "", 6, rank=9, most=24, grows=1),
     Column("slope", "mem/s", 8, rank=7, align="right"),
     Column("util", "util", 4, align="right"),
     Column("history", "", 6, rank=4, most=40, grows=2),
     Column("power", "W", 7, rank=1, align="right"),
-    Column("drawn", "", 8, rank=8, most=24, grows=1),
+    Column("drawn", "", 6, rank=8, most=24, grows=1),
     Column("heat", "°C", 3, rank=2, align="right"),
     Column("rank", "rank", 4, rank=5, most=8),
 )
@@ -60,7 +60,8 @@ class GpusPanel(Panel, can_focus=True):
             return Content(head=(dated(summary(gpus, width), view, width),))
         noted = max(len(_note(gpu)) for gpu in gpus.gpus)
         notes = (Column("note", "", min(NOTE, noted), rank=1),) if noted else ()
-        layout = lay_out([*COLUMNS, *notes], width - 1)
+        columns = [column for column in COLUMNS if width >= ROOMY or column.name not in ("filled", "drawn")]
+        layout = lay_out([*columns, *notes], width - 1)
         title = layout.heading()
         if gpus.source == "simulated":
             title = _titled(layout, "simulated")

@@ -7,7 +7,7 @@ import signal
 from launchmon.tui import format as fmt
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
-from launchmon.tui.widgets.curve import curve
+from launchmon.tui.widgets.curve import ROOMY, curve
 from launchmon.tui.widgets.lines import Row, Span, joined_within
 from launchmon.tui.widgets.panel import Content, Panel, Space, dated
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
@@ -51,6 +51,8 @@ class RanksPanel(Panel, can_focus=True):
             return Content(head=(head,), tail=tuple(context(view, width)))
         busy_children = any(process.children for process in ranks)
         columns = [column for column in COLUMNS if column.name != "children" or busy_children]
+        if width < ROOMY:
+            columns = [column for column in columns if column.name not in ("busy", "moved")]
         if busy_children:  # compilers at work are the news: they stay longer than what is at rest
             columns = [_kept(column) for column in columns]
         layout = lay_out(columns, width - 1)

@@ -8,6 +8,10 @@ from launchmon.tui.format import sparkline
 from launchmon.tui.widgets.lines import Span
 
 
+ROOMY = 84
+"""Cells across a table from which its further curves are worth their room: in a narrower one, numbers are."""
+
+
 def curve(values: Sequence[float | None], width: int, top: float | None) -> Span:
     """The newest ``width`` values, from 0 to ``top`` or to the highest of them, whichever is more.
 
