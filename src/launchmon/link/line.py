@@ -28,6 +28,9 @@ LONGEST_S = 15.0
 TOUCHES = {"launch": "nothing was started", "relaunch": "the run is as it was", "kill": "the run is as it was"}
 """What it means that an action was not done."""
 
+STEADY_S = 20.0
+"""A conversation that lasted less counts as an attempt that failed: the next waits longer."""
+
 
 class _BrokenOffError(Exception):
     """An attempt is given up for another one at once."""
@@ -131,17 +134,21 @@ class Line:
     # --------------------------------------------------------------------------------------------------------- mending
 
     async def _keep(self, conversation: Conversation) -> None:
+        attempt = 0
         while True:
+            since = self.clock.monotonic()
             why = await conversation.over()
             self._drop(conversation)
-            mended = await self._mend(why)
+            attempt = attempt if self.clock.monotonic() - since < STEADY_S else 0
+            mended = await self._mend(why, attempt)
+            attempt += 1
             if mended is None:
                 return
             conversation = mended
 
-    async def _mend(self, why: str) -> Conversation | None:
-        """Try until there is a conversation again; None when there will be none."""
-        since, attempt, barred = self.clock.wall(), 0, False
+    async def _mend(self, why: str, attempt: int) -> Conversation | None:
+        """Try until there is a conversation again; None when there will be none. ``attempt``: how many went before."""
+        since, barred = self.clock.wall(), False
         while True:
             if barred and not self._attended:
                 self._set(Link("ended", why, since, given_up=True))

@@ -58,7 +58,7 @@ class Rig:
     async def come_back(self, *said: events.Event, run: dict[str, Any] = RUN) -> dict[str, Any]:
         """Let the next attempt succeed, whose agent says this; what it was asked to resume."""
         pipe = self.next_pipe()
-        await self.clock.advance(1)
+        await self.clock.advance((self.session.retry_in() or 0.0) + 0.25)
         asked = await pipe.next("resume")
         for event in said:
             pipe.say(events.encode(event))
@@ -379,6 +379,19 @@ async def test_the_agent_hears_from_us_although_it_says_much_itself(rig: Rig) ->
         rig.say(Gpus(20.0 + second))
         await rig.clock.advance(1)
     assert rig.pipe.pings == 2
+
+
+async def test_a_link_that_is_lost_again_and_again_is_tried_less_and_less(rig: Rig) -> None:
+    await rig.start()
+    waits = []
+    for _ in range(6):
+        await rig.lose()
+        waits.append(rig.session.retry_in() or 0.0)
+        await rig.come_back()
+    assert sorted(waits) == waits and waits[-1] > 8
+    await rig.clock.advance(30)
+    await rig.lose()
+    assert (rig.session.retry_in() or 0.0) <= 0.5
 
 
 async def test_closing_ends_a_session_whose_link_is_lost(rig: Rig) -> None:
