@@ -11,7 +11,7 @@ UNKNOWN = "–"
 KIB = 1024
 GIB = 1024**3
 
-_SPARKS = "▁▂▃▄▅▆▇█"
+_SPARKS = "▁▂▃▄▅▆▇"  # without █, with which rows above each other run together
 _SPACES = re.compile(r"\s+")
 
 

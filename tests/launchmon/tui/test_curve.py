@@ -8,12 +8,12 @@ from launchmon.tui.widgets.curve import curve
 @pytest.mark.parametrize(
     ("values", "width", "top", "marks", "tone"),
     [
-        ([0.0, 50.0, 100.0], 3, 100.0, "▁▅█", "data"),
+        ([0.0, 50.0, 100.0], 3, 100.0, "▁▄▇", "curve"),
         ([0.0, 0.0], 3, 100.0, " ▁▁", "muted"),
-        ([None, 100.0, None], 3, 100.0, " █ ", "data"),
+        ([None, 100.0, None], 3, 100.0, " ▇ ", "curve"),
         ([100.0, 0.0], 1, 100.0, "▁", "muted"),
-        ([200.0, 400.0], 2, 100.0, "▅█", "data"),
-        ([200.0, 400.0], 2, None, "▅█", "data"),
+        ([200.0, 400.0], 2, 100.0, "▄▇", "curve"),
+        ([200.0, 400.0], 2, None, "▄▇", "curve"),
         ([0.0, 0.0], 2, None, "  ", "muted"),
         ([None, None], 2, 100.0, "  ", "muted"),
         ([], 2, 100.0, "  ", "muted"),

@@ -99,7 +99,7 @@ def test_bars() -> None:
 
 
 def test_sparkline_is_newest_right_with_gaps_for_the_unknown() -> None:
-    assert fmt.sparkline([0.0, 50.0, None, 100.0], 6) == "  ▁▅ █"
+    assert fmt.sparkline([0.0, 50.0, None, 100.0], 6) == "  ▁▄ ▇"
     assert fmt.sparkline([1.0] * 50, 3) == "▁▁▁"
     assert fmt.sparkline([], 3) == "   "
 

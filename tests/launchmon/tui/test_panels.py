@@ -298,8 +298,8 @@ def test_what_a_rank_reads_and_writes_is_one_curve() -> None:
     busy = replace(session.model.rows[0], read_bps=3.0 * 1024**2, write_bps=None)
     session.model.rows[0] = busy
     first, second = rank_text(session).splitlines()[1:3]
-    assert "████" in first
-    assert "████" not in second
+    assert "▇▇▇▇" in first
+    assert "▇▇▇▇" not in second
 
 
 def test_ranks_have_a_line_each() -> None:

@@ -26,6 +26,7 @@ TONES = (
     "good",
     "busy",
     "data",
+    "curve",
     "warn",
     "bad",
     "title",
@@ -138,6 +139,7 @@ class Lines(Widget):
         & > .tone--good { color: $text-success; }
         & > .tone--busy { color: $text-primary; text-style: bold; }
         & > .tone--data { color: $text-primary; }
+        & > .tone--curve { color: $secondary; }
         & > .tone--warn { color: $text-warning; }
         & > .tone--bad { color: $text-error; text-style: bold; }
         & > .tone--title { color: $text-muted; text-style: bold; }
