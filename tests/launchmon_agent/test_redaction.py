@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from launchmon_agent import events
+from launchmon_agent import events, observe
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Log, Mark, Notice, Other, Processes, Run, encode
 from launchmon_agent.redaction import redacted, redacted_refusal
@@ -169,6 +169,12 @@ def test_a_watch_knows_no_secret() -> None:
     lines = asyncio.run(heard())
     assert len(lines) == 3
     assert all(b"abcdef" not in line for line in lines)
+
+
+def test_the_sensor_of_the_port_has_the_key_that_no_event_tells() -> None:
+    started = Run(1.0, id="r", pid=1, start_time=1.0, argv=("x", "--api-key", "abcdef"))
+    sensor = observe._http_sensor(started)(redacted(started), lambda _pid: True)
+    assert sensor._api_key == "abcdef"
 
 
 @pytest.fixture

@@ -18,10 +18,13 @@ import pytest
 from launchmon.demo.scenarios import demo_command, free_port
 from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
+from launchmon.report.gather import gather
+from launchmon.report.markdown import markdown
 from launchmon_agent.events import Event, Log, encode
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory
 from tests.support.client import agent, eventually
+from tests.support.demo import DemoServer
 from tests.support.waiting import until
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -201,6 +204,32 @@ async def test_a_replay_reads_the_log_up_to_its_moment(stuck: RunDirectory) -> N
         assert (await replay.search("Bearer", 0, True)).offset is None
         replay.to_time(recorded.end)
         assert any("Load weight end" in line.text for line in (await replay.window("end", 50, 0)).lines)
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Iterator[DemoServer]:
+    server = DemoServer(tmp_path, "--tp", "2", "--speed", str(SPEED), "--api-key", SECRETS["api key"])
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+async def test_a_run_started_by_hand_is_looked_back_on_with_what_was_seen_of_it(by_hand: DemoServer) -> None:
+    async with agent() as session:
+        await session.attach(pid=by_hand.process.pid)
+        await eventually(lambda: session.model.phases.run_phase() == "ready" and session.model.http is not None)
+        await eventually(lambda: session.model.http is not None and session.model.http.model_info == 200)
+        lines = await session.recording()
+        assert secrets_in(b"".join(lines)) == []
+        replay = ReplaySession(Recorded(lines), session.target, session)
+        assert [one.text for one in replay.moments if one.kind == "phase"][-1] == "ready"
+        assert replay.model.run == session.model.run
+        replay.to_time(replay.recorded.begin)
+        assert replay.model.phases.run_phase() != "ready"
+        text = markdown(await gather(session))
+        assert "Started by somebody else" in text
+        assert "--api-key •••" in text
 
 
 def test_zz_an_ended_run_is_replayed_and_reported_from_its_directory(stuck: RunDirectory, tmp_path: Path) -> None:
