@@ -61,7 +61,8 @@ class Tally:
             self._unfinished, self.done = slice_.unfinished, slice_.done
             await self._locate()
             self._changed()
-            if slice_.done and self._located == self.current:
+            beyond = self.current is not None and self.current > self._came_to  # it was in a log that was replaced
+            if slice_.done and (self._located == self.current or beyond):
                 return
 
     @property

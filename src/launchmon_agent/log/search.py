@@ -55,9 +55,9 @@ class Counted:
 
 
 def count(content: Content, start: int, stop: int | None, wanted: Filter, patience: float = SLICE_S) -> Counted:
-    """Count the wanted lines from the line start ``start`` up to ``stop``, or to the end of the file."""
+    """Count the wanted lines from the line start ``start`` up to the line that holds ``stop``, or to the end."""
     size = content.size()
-    end = size if stop is None else min(stop, size)
+    end = size if stop is None else content.line_start(min(stop, size))
     at = min(max(start, content.floor), size)
     found = unfinished = 0
     deadline = time.monotonic() + patience

@@ -118,7 +118,9 @@ def test_a_count_goes_on_slice_by_slice(tmp_path: Path) -> None:
 def test_a_count_up_to_a_place(tmp_path: Path) -> None:
     content = opened(tmp_path / "log", "hit\n" * 100)
     wanted = Filter(owner_of, matcher=matcher("hit"))
-    assert count(content, 40, 80, wanted, LONG) == Counted(10, 80, True, 0, 0)
+    for stop in (80, 81, 83):
+        assert count(content, 40, stop, wanted, LONG) == Counted(10, 80, True, 0, 0)
+    assert count(content, 40, 10, wanted, LONG) == Counted(0, 40, True, 0, 0)
 
 
 def test_an_unfinished_last_line_is_counted_apart(tmp_path: Path) -> None:
