@@ -30,7 +30,7 @@ EVERY_S = 10.0
 """Of a recording that is too long, the last RECENT_S keep all samples, the rest one of each kind in EVERY_S."""
 
 ERRORS = 6
-BEFORE, AFTER, LAST = 3, 14, 25
+BEFORE, AFTER, LAST = 3, 24, 25
 """Errors that are shown, lines around each, and lines at the end of the log."""
 
 
