@@ -139,3 +139,17 @@ def app(
         settings=Effective(config, problems=problems),
         environment={"XDG_CONFIG_HOME": str(home), **(environment or {})},
     )
+
+
+async def test_help_explains_what_has_the_focus() -> None:
+    async with running(fake.kept()) as rig:
+        await rig.press("question_mark")
+        assert "the log panel (focused)" in rig.text("help-text")
+        await rig.press("escape")
+        rig.run.set_focus(rig.run.query_one("#gpus"))
+        await rig.press("question_mark")
+        assert "the gpus panel (focused)" in rig.text("help-text")
+        await rig.press("escape", "d", "question_mark")
+        assert "the list panel (focused)" in rig.text("help-text")
+        await rig.press("escape", "tab", "question_mark")
+        assert "the frames panel (focused)" in rig.text("help-text")

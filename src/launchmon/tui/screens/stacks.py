@@ -32,6 +32,18 @@ TALL = 40
 """Rows from which an entry of the list has several lines, also where the frames stand below it."""
 
 
+LIST_HELP = (
+    "One entry for each set of processes that are in the same functions, the smallest first. Its first words are the "
+    "ranks, then the function that they are in and who called it; = and ↷ say whether they have moved since the dump "
+    "before. Digits select a rank, / filters, t shows the other threads, c puts the dump before beside this one."
+)
+
+FRAMES_HELP = (
+    "The frames of the selected entry, the innermost first: function, file and line. Frames that only carry others are "
+    "folded into a line with their number; f shows them. D reads C and C++ frames too, l the local variables."
+)
+
+
 class StacksScreen(FollowingScreen):
     """Takes a dump when it opens. Shows any dump of the run, also those that came by themselves."""
 
@@ -206,6 +218,10 @@ class StacksScreen(FollowingScreen):
         width = self._frames.size.width
         if width and merged is not None:
             self._frames.fill(*rows.frames_pane(self._board, merged.dump, width))
+
+    @property
+    def focused_help(self) -> tuple[str, str]:
+        return ("frames", FRAMES_HELP) if self._frames.has_focus else ("list", LIST_HELP)
 
     # --------------------------------------------------------------------------------------------------------- actions
 

@@ -139,7 +139,7 @@ class Lines(Widget):
         & > .tone--good { color: $text-success; }
         & > .tone--busy { color: $text-primary; text-style: bold; }
         & > .tone--data { color: $text-primary; }
-        & > .tone--curve { color: $secondary; }
+        & > .tone--curve { color: $secondary 60%; }
         & > .tone--warn { color: $text-warning; }
         & > .tone--bad { color: $text-error; text-style: bold; }
         & > .tone--title { color: $text-muted; text-style: bold; }
@@ -147,6 +147,7 @@ class Lines(Widget):
         & > .tone--hit { text-style: reverse; }
         & > .tone--badge { color: $text-warning; text-style: bold reverse; }
         &:ansi > .tone--muted { text-style: dim; }
+        &:ansi > .tone--curve { color: $secondary; }
         &:focus > .tone--title { color: $text-accent; }
     }
     """
