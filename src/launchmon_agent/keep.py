@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from launchmon_agent import observe, wire
-from launchmon_agent.carrying import Actions
+from launchmon_agent.actions import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict, from_json
 from launchmon_agent.hello import hello

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from launchmon_agent.carrying import Actions
+from launchmon_agent.actions import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
 from launchmon_agent.runs.clearing import GpuLevels, not_given_back, refuse_foreign_port

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from launchmon_agent import events, keepers, lifetime, listing, login, observe, relaunching, resuming, wire
-from launchmon_agent.carrying import Actions
+from launchmon_agent.actions import Actions
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event

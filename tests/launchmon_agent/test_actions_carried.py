@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from launchmon_agent.carrying import Actions
+from launchmon_agent.actions import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.runs.journal import Journal
 from launchmon_agent.wire import Request

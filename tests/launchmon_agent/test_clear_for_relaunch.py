@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from launchmon_agent import runservice
-from launchmon_agent.carrying import Actions
+from launchmon_agent.actions import Actions
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Gpu, GpuProcess, Gpus, Process, Processes, Run
 from launchmon_agent.runs.kill import Killer, KillResult

@@ -210,3 +210,15 @@ def test_a_loop_of_links_is_refused(path: Path) -> None:
     path.symlink_to(path)
     with pytest.raises(Refused, match="too many levels"):
         LogFile(str(path))
+
+
+def test_the_name_of_a_file_is_the_same_for_every_reader_and_another_for_another_beginning(path: Path) -> None:
+    path.write_bytes(b"unfinished")
+    log = LogFile(str(path))
+    assert log.identity is None
+    path.write_bytes(b"unfinished line\nand more\n")
+    log.refresh(0, 0.0)
+    assert log.identity is not None and log.identity == LogFile(str(path)).identity
+    before = log.identity
+    path.write_bytes(b"another line\n" * 9)  # truncated in place: the inode is the same
+    assert LogFile(str(path)).identity not in (None, before)
