@@ -432,7 +432,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("attempt-page-up", ("pageup",), "page up", "One page up in what is said of it.", "ledger"),
     Action("attempt-page-down", ("pagedown", "space"), "page down", "One page down in what is said of it.", "ledger"),
     # the list of runs
-    Action("attach", ("enter",), "attach", "Watch the selected run, or look for runs on the machine.", "home", 3),
+    Action(
+        "attach",
+        ("enter",),
+        "attach",
+        "Watch the selected run, replay it where it has ended, or look for runs on the machine.",
+        "home",
+        3,
+    ),
     Action("refresh", ("r",), "look again", "Look again for runs on the machine that is shown.", "home", 4),
     Action("leave-place", ("escape",), "back", "From another machine back to the list of all.", "home"),
     Action("select-up", ("up",), "up", "Select the run or machine above.", "home"),
