@@ -124,11 +124,11 @@ class Rig:
         argv += ["--max-total-tokens", "4096", "--mem-fraction-static", "0.2", "--max-running-requests", "8", *flags]
         return argv, {**os.environ, "PYTHONUNBUFFERED": "1", **self.changes(**env)}
 
-    def start(self, *flags: str, port: int | None = None, **env: str) -> Server:
-        """Starts a server; its output goes to a file of the working directory."""
+    def start(self, *flags: str, port: int | None = None, on: Sequence[str] = (), **env: str) -> Server:
+        """Starts a server; its output goes to a file of the working directory. ``on``: a command that runs it there."""
         port = port or free_port()
         argv, environment = self.command(*flags, port=port, **env)
-        server = Server(argv, environment, self.workdir, self.workdir / f"server-{port}.log", port)
+        server = Server([*on, *argv], environment, self.workdir, self.workdir / f"server-{port}.log", port)
         self.sessions.add(server.pid)  # which its children keep, also as orphans and under a title that hides the token
         return server
 

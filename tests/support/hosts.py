@@ -35,12 +35,17 @@ class Host:
         self.name = name
         self.address = address
         self._outside = subprocess.Popen(
-            ["unshare", "--net", "--pid", "--mount", "--uts", "--fork", "--kill-child", "--mount-proc", "sleep", "inf"],
+            ["unshare", *("--net", "--pid", "--mount", "--uts", "--ipc"), *("--fork", "--kill-child", "--mount-proc")]
+            + ["sleep", "inf"],
             stdin=subprocess.DEVNULL,
         )
-        until(lambda: self._child() is not None)
+        try:
+            until(lambda: self._child() is not None)
+        except BaseException:
+            self.end()
+            raise
         self._first = self._child()
-        self.prefix = f"nsenter -t {self._first} -n -p -m -u"
+        self.prefix = f"nsenter -t {self._first} -n -p -m -u -i"
 
     @property
     def words(self) -> list[str]:
@@ -65,6 +70,7 @@ class Host:
         self.check("ip", "link", "set", "eth0", "up")
         self.check("ip", "link", "set", "lo", "up")
         self.check("hostname", self.name)
+        self.check("mount", "-t", "tmpfs", "tmpfs", "/dev/shm")  # by which SGLang tells who is on the same node
 
     def cut(self) -> None:
         """Pull the cable."""

@@ -30,6 +30,9 @@ CONSEQUENT_XIDS = frozenset((45, 43, 154))
 """Clean-up after another error, or a program's own fault (NVIDIA's Xid catalogue)."""
 
 _NAMED = re.compile(r"\b(?:Rank|Subprocess scheduler_)\s?(\d+)(?: scheduler)?\b")
+_REPORTED = re.compile(r"\bScheduler or DataParallelController (\d+) terminated with\b")
+"""What the launcher of a node above 0 prints of a child, by the pid that it has in the launcher's own namespace."""
+
 _XID = re.compile(r"Xid \(PCI:(?P<pci>[0-9a-fA-F:.]+)\): (?P<number>\d+)")
 
 
@@ -53,6 +56,9 @@ def first_cause(model: RunModel) -> Cause | None:
     if gone is not None and gone.role in RANK_ROLES and _came_first(model, gone, error):
         return Cause(gone.rank or gone.role, exit=gone)
     if error is not None:
+        reported = _reported_end(model, error)
+        if reported is not None:
+            return Cause(reported.rank or reported.role, exit=reported)
         return Cause(_blamed_by(model, error), error=error)
     gave_up = _gave_up_waiting(model)
     if gave_up is not None and (gone is None or gone.role not in RANK_ROLES):
@@ -104,6 +110,14 @@ def _blamed_by(model: RunModel, error: LogError) -> str:
         if int(found[1]) < len(ranks):
             return ranks[int(found[1])]
     return error.rank
+
+
+def _reported_end(model: RunModel, error: LogError) -> Exit | None:
+    """The end of a process that this line of the launcher only reports."""
+    found = _REPORTED.search(error.text) if error.rank == LAUNCHER else None
+    if found is None:
+        return None
+    return next((gone for gone in model.exits if gone.pid == int(found[1]) and gone.role in RANK_ROLES), None)
 
 
 def _kernel_cause(model: RunModel, error: LogError | None, gone: Exit | None) -> Cause | None:

@@ -136,6 +136,14 @@ def test_a_launcher_that_does_not_notice_a_dead_rank_is_said_to() -> None:
     assert played.last.next[0].do == "kill"
 
 
+def test_the_launcher_of_a_later_node_reports_a_dead_rank_by_its_pid() -> None:
+    told = Story(tp=2, nnodes=2, node_rank=1, address="10.0.0.1:20000").up_to("kv-pool").dies(34.4, "TP1")
+    told.says(34, LAUNCHER, "Scheduler or DataParallelController 200 terminated with -9")
+    played = told.dies(35, LAUNCHER).play(45)
+    assert (played.last.verdict, played.last.blames) == ("crashed", ("TP1",))
+    assert "killed by SIGKILL" in played.last.summary
+
+
 def test_the_launchers_word_for_a_dead_rank_blames_that_rank() -> None:
     told = Story(tp=2).up_to("spawn").says(12, LAUNCHER, "Traceback (most recent call last):")
     told.bare(12, "  File x\nRuntimeError: Rank 1 scheduler died during initialization (exit code: -9). If exit code\n")
