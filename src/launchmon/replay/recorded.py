@@ -80,7 +80,10 @@ class Recorded:
         return sorted([*self._always, *self._samples["stacks"]])
 
     def model_at(self, position: int) -> RunModel:
-        """A new model, the same as one that took in all lines before ``position``."""
+        """A new model, the same as one that took in all lines before ``position``.
+
+        But for the curves of ranks and GPUs that are gone: nothing shows them.
+        """
         wanted = self._always[: bisect_left(self._always, position)]
         for kind, places in self._samples.items():
             end = bisect_left(places, position)

@@ -26,7 +26,7 @@ def seen(model: RunModel) -> dict[str, Any]:
         "rail": model.phases.rail(model.now),
         "spans": list(model.phases.spans()),
         "history": [model.gpu_history(gpu.index) for gpu in gpus],
-        "samples": [model.samples.of_rank(row.rank or "") for row in model.rank_rows()],
+        "samples": [model.samples.of_rank(row.rank or "") for row in model.rank_rows() if row.pid],  # curves are shown
         "failure": model.first_failure,
     }
 
