@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,10 +20,11 @@ from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 from launchmon_agent.runs import directory
-from tests.support.client import agent, eventually, phases, verdict
+from tests.support.client import PATIENCE_S, agent, eventually, phases, verdict
 from tests.support.demo import DemoServer
 from tests.support.link_process import LinkProcess
 
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 SPEED = 8.0
 
 
@@ -220,3 +222,26 @@ async def test_a_server_that_ends_while_the_link_is_down_is_seen_to_have_ended(l
         await eventually(lambda: session.link.state == "live")
         await eventually(lambda: session.model.launcher_exit is not None and verdict(session) == "crashed")
         assert session.model.launcher_exit is not None and session.model.launcher_exit.code == -9
+
+
+async def test_the_verb_that_waits_outlives_the_link(link: LinkProcess) -> None:
+    async with agent() as beside:
+        run = await launch(beside, "healthy", speed=4.0)
+        await eventually(lambda: beside.model.phases.run_phase() == "weights")
+        waiting = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", "from launchmon.cli import main; main()"),
+            *("wait", "--via", link.prefix, run.id),
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert waiting.stderr is not None
+        await eventually(link.is_there)
+        link.down()
+        link.cut()
+        assert b"is lost: the agent ended" in await asyncio.wait_for(waiting.stderr.readline(), PATIENCE_S)
+        await eventually(lambda: verdict(beside) == "ready")
+        link.up()
+        printed, told = await asyncio.wait_for(waiting.communicate(), PATIENCE_S)
+        assert waiting.returncode == 0, told
+        assert b"ready" in printed.lower()

@@ -33,6 +33,10 @@ class LinkProcess:
     def up(self) -> None:
         (self.directory / "down").unlink()
 
+    def is_there(self) -> bool:
+        """Something has come through it."""
+        return (self.directory / "used").exists()
+
     def cut(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
 
@@ -53,13 +57,18 @@ def main() -> None:
     assert child.stdin is not None and child.stdout is not None
     inwards = threading.Thread(target=_pass_on, args=(0, child.stdin.fileno()), daemon=True)
     inwards.start()
-    _pass_on(child.stdout.fileno(), 1)
+    _pass_on(child.stdout.fileno(), 1, directory / "used")
     sys.exit(child.wait())
 
 
-def _pass_on(source: int, target: int) -> None:
+def _pass_on(source: int, target: int, sign: Path | None = None) -> None:
+    """``sign`` is made once the other side has said something long: more than a hello."""
+    passed = 0
     try:
         while data := os.read(source, 65536):
+            passed += len(data)
+            if sign is not None and passed > 4096:
+                sign.touch()
             view = memoryview(data)
             while view:
                 view = view[os.write(target, view) :]

@@ -117,6 +117,8 @@ class LogPanel(Vertical):
             return ((f"  ! {fmt.one_line(log.error)}", "warn"),)
         if run is not None and run.log_source == "none":
             return (("  ! no log found for this run: attach with --log PATH or --log-command CMD", "warn"),)
+        if view.stale:
+            return (("  not read before the link was lost", "muted"),)
         only = self.reader.only
         if not self.reader.viewport.buffer.at_start and not only.all:
             return (("  looking for lines that pass the filter…", "muted"),)
