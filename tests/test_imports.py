@@ -100,7 +100,7 @@ def test_agent_imports_on_a_bare_target(name: str, on_a_bare_target: Mapping[str
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "agent"
-    path.write_bytes(agent_zip())
+    path.write_bytes(agent_zip(compiled=False, deflated=True))
     return path
 
 
@@ -122,6 +122,19 @@ def test_the_zip_holds_the_whole_agent_and_what_it_uses_where_the_target_has_non
     wanted = {name for name in files if "/__pycache__/" not in name}
     shipped = {f"shipped/{name}.py" for name in PACKAGES}
     assert set(zipfile.ZipFile(bundle).namelist()) == wanted | shipped
+
+
+def test_the_compiled_agent_is_the_same_without_sources(bundle: Path, tmp_path: Path) -> None:
+    path = tmp_path / "compiled"
+    path.write_bytes(agent_zip(compiled=True, deflated=False))
+    held = zipfile.ZipFile(path).namelist()
+    assert {name.removesuffix("c") if name.endswith(".pyc") else name for name in held} == set(
+        zipfile.ZipFile(bundle).namelist()
+    )
+    assert not any(name.endswith(".py") for name in held)
+    code = "import sys, importlib; sys.path.insert(0, sys.argv[1]); [importlib.import_module(n) for n in sys.argv[2:]]"
+    command = [sys.executable, "-I", "-c", code, str(path), *AGENT]
+    subprocess.run(command, capture_output=True, check=True)
 
 
 @pytest.mark.parametrize("name", AGENT)

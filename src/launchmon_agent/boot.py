@@ -18,7 +18,8 @@ SHIPPED = "shipped"
 """The folder in the zip with packages of others, for a target that has not got them: last on ``sys.path``."""
 
 READY = b"launchmon-agent-ready"
-"""The line, alone, with which the stub says that it reads."""
+"""The line, alone but for a number, with which the stub says that it reads. The number is that of the Python's bytecode
+(the first two bytes of ``importlib.util.MAGIC_NUMBER``): where the client's is the same it sends the agent compiled."""
 
 TERMINAL = b"launchmon-agent-terminal"
 """The same from behind a terminal. Whoever made that one may obey some bytes: ``ssh -tt`` has its escapes, and
@@ -26,9 +27,10 @@ TERMINAL = b"launchmon-agent-terminal"
 
 STUB = (
     "import os,sys,tty;"
+    "from importlib.util import MAGIC_NUMBER as m;"
     "t=os.isatty(0);"
     "t and(tty.setraw(0),os.dup2(os.open(os.devnull,1),2));"
-    'os.write(1,b"%claunchmon-agent-%s%c"%(10,(b"ready",b"terminal")[t],10));'
+    'os.write(1,b"%claunchmon-agent-%s %d%c"%(10,(b"ready",b"terminal")[t],m[0]+256*m[1],10));'
     "exec(sys.stdin.buffer.readline())"
 )
 """Python source for ``python3 -c``: one line without a single quote, a backslash or an exclamation mark, so that every

@@ -10,7 +10,7 @@ import re
 import zlib
 
 from launchmon.connect import Channel
-from launchmon.connect.bundle import agent_zip
+from launchmon.connect.bundle import BYTECODE, agent_zip
 from launchmon.connect.refusal import NotStarted
 from launchmon_agent.boot import READY, TERMINAL, load
 from launchmon_agent.wire import BYE, DEFLATE, MAX_LINE
@@ -18,7 +18,7 @@ from launchmon_agent.wire import BYE, DEFLATE, MAX_LINE
 READY_S = 30.0
 """How long the target's Python may take to start: an image on a network disk, a shell with slow startup files."""
 
-_READY_LINE = re.compile(rb"\n(%s|%s)\r?\n" % (READY, TERMINAL))
+_READY_LINE = re.compile(rb"\n(%s|%s) (\d+)\r?\n" % (READY, TERMINAL))
 """Its end has a carriage return where another terminal, which is not raw, is in between."""
 
 NOISE = 16 * 1024
@@ -46,8 +46,9 @@ class AgentPipe:
         if script:
             channel.write(script)
         try:
-            said, received = await asyncio.wait_for(_ready(channel, seen), READY_S)
-            channel.write(load(agent_zip(), [DEFLATE] if packed else [], printable=said == TERMINAL))
+            said, bytecode, received = await asyncio.wait_for(_ready(channel, seen), READY_S)
+            code = agent_zip(compiled=bytecode == BYTECODE, deflated=packed)
+            channel.write(load(code, [DEFLATE] if packed else [], printable=said == TERMINAL))
             await asyncio.wait_for(channel.drain(), READY_S)
         except asyncio.CancelledError:
             await channel.close()
@@ -108,9 +109,11 @@ class AgentPipe:
             self._broken = "more came at once than an agent sends"
 
 
-async def _ready(channel: Channel, seen: bytearray) -> tuple[bytes, bytes]:
-    """The line of the stub and what follows it; ``seen`` collects what precedes it. Raises :class:`EOFError` when none
-    comes."""
+async def _ready(channel: Channel, seen: bytearray) -> tuple[bytes, int, bytes]:
+    """What the stub says, the number of its bytecode, and what follows; ``seen`` collects what precedes it.
+
+    Raises :class:`EOFError` when none comes.
+    """
     while True:
         received = await channel.read()
         if not received:
@@ -118,5 +121,5 @@ async def _ready(channel: Channel, seen: bytearray) -> tuple[bytes, bytes]:
         seen += received
         found = _READY_LINE.search(seen)
         if found is not None:
-            return found[1], bytes(seen[found.end() :])
+            return found[1], int(found[2]), bytes(seen[found.end() :])
         del seen[: -2 * NOISE]
