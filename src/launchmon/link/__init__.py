@@ -14,8 +14,8 @@ class Link:
 
     ``connecting``: for the first time. ``live``. ``lost``: it is tried again at ``retry_at``; None: it is being tried
     now, or, where it is ``given_up``, when somebody asks for it. ``ended``: for good, because what was followed is no
-    more, or was left; or because it was ``given_up`` and nobody is there to ask. ``message`` is why, in words. Times are
-    the client's, seconds since the epoch.
+    more, or was left; or because it was ``given_up`` and nobody is there to ask. ``message`` is why, in words. Times
+    are the client's, seconds since the epoch.
     """
 
     state: str

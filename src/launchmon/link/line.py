@@ -6,6 +6,7 @@ A question that was cut off is asked again. An action never is: it is asked what
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
@@ -17,6 +18,8 @@ from launchmon.link.clock import Clock, SystemClock, awoken, first
 from launchmon.link.conversation import Conversation, Hear
 from launchmon_agent.errors import Refused
 from launchmon_agent.wire import Hello
+
+logger = logging.getLogger("launchmon.link")
 
 OpenPipe = Callable[[], Awaitable[Pipe]]
 """Starts an agent and gives the pipe to it. Raises :class:`Refused`."""
@@ -166,9 +169,12 @@ class Line:
                 attempt = 0
                 continue
             except Cut as cut:
-                why = str(cut)
+                why, barred = str(cut), False
             except (Refused, ConnectionError, OSError) as error:
                 why, barred = _words(error), isinstance(error, Barred)
+            except Exception as error:  # what is hostile or broken at the other end must not end the trying
+                logger.exception("an attempt at the link failed")
+                why, barred = f"a fault in launchmon ({type(error).__name__}: {error})", False
             attempt += 1
 
     async def _pause(self, attempt: int, why: str, since: float, barred: bool) -> bool:

@@ -341,6 +341,19 @@ async def test_a_pipe_that_ends_at_every_step_of_coming_back_is_tried_again(rig:
     await rig.come_back()
 
 
+@pytest.mark.parametrize("answer", [None, [], {}, {"gone": 7, "run": 8}, {"gone": None}])
+async def test_an_answer_that_makes_no_sense_does_not_end_the_trying(rig: Rig, answer: Any) -> None:
+    await rig.start()
+    await rig.lose()
+    odd = rig.next_pipe()
+    await rig.clock.advance(1)
+    await odd.answer("resume", answer)
+    await settle()
+    if rig.session.link.state == "lost":
+        await rig.come_back()
+    assert rig.session.link.state in ("live", "ended")
+
+
 async def test_a_resume_that_is_never_answered_is_given_up_for_another(rig: Rig) -> None:
     await rig.start()
     await rig.lose()
