@@ -78,8 +78,12 @@ class FakeSamples:
 
     def of_gpu(self, index: int, node: int | None = None) -> Sequence[events.Gpu | None]:
         gpus = () if self.model.gpus is None else self.model.gpus.gpus
+        now = next((gpu for gpu in gpus if gpu.index == index), None)
+        if now is None:
+            return []
         past = self.model.history.get(index, [])
-        return [replace(gpu, util_percent=util) for gpu in gpus if gpu.index == index for util in past]
+        # Only what curves are drawn of: the cost of the screen is measured on this, 480 samples a second.
+        return [events.Gpu(index, memory_used=now.memory_used, util_percent=util, power_w=now.power_w) for util in past]
 
     def of_rank(self, tag: str, node: int | None = None) -> Sequence[events.Process | None]:
         return [row for row in self.model.rows if row.rank == tag for _ in range(60)]
