@@ -17,6 +17,9 @@ from launchmon_agent.boot import SHIPPED
 PACKAGES = ("pynvml",)
 """Modules of one file that the agent uses where the target has none of its own."""
 
+PLANTED = "launchmon_agent/stacks/hook/sitecustomize.py"
+"""Is written into a file for the server's Python, which may be another one: as source."""
+
 BYTECODE = int.from_bytes(MAGIC_NUMBER[:2], "little")
 """As the stub says it (``boot.READY``)."""
 
@@ -35,7 +38,10 @@ def agent_zip(*, compiled: bool, deflated: bool) -> bytes:
         folder = Path(launchmon_agent.__path__[0])
         for path in sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
-                _add(bundle, f"launchmon_agent/{path.relative_to(folder)}", path, compiled=compiled)
+                name = f"launchmon_agent/{path.relative_to(folder)}"
+                _add(bundle, name, path, compiled=compiled)
+                if compiled and name == PLANTED:
+                    _add(bundle, name, path, compiled=False)
         for name in PACKAGES:
             spec = importlib.util.find_spec(name)
             if spec is not None and spec.origin is not None and spec.origin.endswith(f"/{name}.py"):
