@@ -10,6 +10,7 @@ import socket
 import sys
 
 from launchmon_agent import __version__, events
+from launchmon_agent.machine import boot_id
 from launchmon_agent.wire import Hello
 
 WANTED = ("pynvml",)
@@ -31,16 +32,7 @@ def hello(*, keeper: bool = False) -> Hello:
         python=platform.python_version(),
         interpreter=sys.executable,
         keeper=keeper,
-        boot_id=_boot_id(),
+        boot_id=boot_id(),
         missing=tuple(name for name in WANTED if importlib.util.find_spec(name) is None),
         found=next((word[len(FOUND) :] for word in sys.argv[1:] if word.startswith(FOUND)), ""),
     )
-
-
-def _boot_id() -> str | None:
-    """Differs after each start of the machine (proc_sys_kernel(5), random/boot_id)."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except (OSError, ValueError):
-        return None

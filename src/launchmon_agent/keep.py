@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ from launchmon_agent.runs.launch import Plan, prepare, start
 from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
 from launchmon_agent.runs.sampling import Sampling
-from launchmon_agent.runs.sockets import socket_directory, socket_path
+from launchmon_agent.runs.sockets import listen, socket_directory, socket_path
 from launchmon_agent.runservice import RunService
 from launchmon_agent.sensors import proc
 from launchmon_agent.wire import MAX_LINE, Request
@@ -70,19 +69,25 @@ def main(args: Sequence[str]) -> None:
     """
     mode, what, status_fd = args
     _become_keeper()
-    with os.fdopen(int(status_fd), "w", encoding="utf-8") as status:
-        try:
-            if mode == "launch":
-                with os.fdopen(int(what), encoding="utf-8") as pipe:
-                    keeper = Keeper.launch(json.load(pipe))
-            else:
-                keeper = Keeper.adopt(RunDirectory(what))
-        except Refused as refused:
-            json.dump({"refused": refused.as_json()}, status)
-            sys.exit(1)
-        listener = keeper.listen()
-        json.dump({"directory": keeper.directory.path}, status)
-    asyncio.run(keeper.keep(listener))
+    status = int(status_fd)
+    try:
+        if mode == "launch":
+            with os.fdopen(int(what), encoding="utf-8") as pipe:
+                keeper = Keeper.launch(json.load(pipe))
+        else:
+            keeper = Keeper.adopt(RunDirectory(what))
+    except Refused as refused:
+        _say(status, {"refused": refused.as_json()})
+        sys.exit(1)
+    _say(status, {"directory": keeper.directory.path})
+    asyncio.run(keeper.keep())
+
+
+def _say(status: int, outcome: dict[str, Any]) -> None:
+    """Whoever asked may have died meanwhile. A run that was started is kept all the same."""
+    with contextlib.suppress(OSError):
+        os.write(status, json.dumps(outcome).encode("ascii"))
+    os.close(status)
 
 
 def _become_keeper() -> None:
@@ -102,6 +107,7 @@ class Keeper:
         self.directory = directory
         self._codes: dict[int, int] = {}
         self._troubles: list[str] = []
+        self._told: set[str] = set()
         self._clients = 0
         self._left_at = time.monotonic()
         self._sampling = Sampling()
@@ -114,6 +120,7 @@ class Keeper:
         self._notes: list[str] = []
         self._recording = Recording(directory, self._troubles.append)
         self._socket = socket_path(directory.id, socket_directory())
+        self._listener = listen(self._socket)
         self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
 
     @classmethod
@@ -132,25 +139,49 @@ class Keeper:
             raise Refused(hopeless[0].what, hopeless[0].why, hopeless[0].try_ or "launchmon launch --anyway -- …")
         details = _details(plan, request)
         directory = create(plan.argv, name=request.get("name"), **details)
+        keeper = None
         try:
             keeper = cls(directory)
-            server = ProcessId(*start(plan, directory))
+            server = keeper._start(plan)
         except Refused:
+            if keeper is not None:
+                keeper._listener.close()
+                os.unlink(keeper._socket)
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
         keeper._findings = findings
         keeper._notes = list(request.get("notes") or ())
         keeper._not_copied = append(details["outlets"].files, directory.log, server.pid)
         keeper._while_watched = bool(request.get("while_watched"))
-        directory.update(server=server, keeper=keeper._id, socket=keeper._socket)
         return keeper
+
+    def _start(self, plan: Plan) -> ProcessId:
+        """Start the server, and write down which process it is: one that is written down nowhere would be lost."""
+        server = ProcessId(*start(plan, self.directory))
+        try:
+            self.directory.update(server=server, keeper=self._id, socket=self._socket)
+        except (OSError, ValueError) as error:
+            os.killpg(server.pid, signal.SIGKILL)  # a session of its own, that has just begun
+            os.waitpid(server.pid, 0)
+            raise Refused(
+                f"{self.directory.path} cannot be written",
+                getattr(error, "strerror", None) or str(error),
+                "set XDG_STATE_HOME to a directory that can be written, with space left",
+            ) from error
+        return server
 
     @classmethod
     def adopt(cls, directory: RunDirectory) -> Keeper:
         """Take over a run whose keeper died."""
         keeper = cls(directory)
         keeper._read_past()
-        directory.update(keeper=keeper._id, socket=keeper._socket)
+        try:
+            directory.update(keeper=keeper._id, socket=keeper._socket)
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # a full or read-only disk: it is found by its socket, whose name is known
+            keeper._troubles.append(f"run.json cannot be written: {error}; the server is not affected")
         return keeper
 
     def _read_past(self) -> None:
@@ -161,7 +192,7 @@ class Keeper:
             elif isinstance(event, (Mark, LogError)):
                 self._known_offset = max(self._known_offset, event.offset)
 
-    async def keep(self, listener: socket.socket) -> None:
+    async def keep(self) -> None:
         """Watch, record and answer until the run is over and nobody looks any more."""
         self._watch = observe.launched_run(self.directory, exit_code=self._codes.get)
         for event in self._past:
@@ -180,7 +211,7 @@ class Keeper:
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         stop = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
-        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
+        self._server = await asyncio.start_unix_server(self._serve, sock=self._listener, limit=MAX_LINE)
         watching = asyncio.create_task(self._watch.run())
         waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(self._until_over()), watching]
         try:
@@ -192,16 +223,6 @@ class Keeper:
             with contextlib.suppress(OSError):
                 os.unlink(self._socket)
             self._recording.close()
-
-    def listen(self) -> socket.socket:
-        """The socket that clients connect to, open before anyone is told of it."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._socket)  # of a keeper that died: the recording's lock is ours
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(self._socket)
-        os.chmod(self._socket, 0o600)
-        listener.listen()
-        return listener
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
@@ -254,10 +275,18 @@ class Keeper:
 
     async def _listen_again(self) -> None:
         """Someone removed the socket: a session's end takes $XDG_RUNTIME_DIR away with all that is in it."""
+        try:
+            path = socket_path(self.directory.id, socket_directory())
+            listener = listen(path)
+        except Refused as refused:
+            if refused.what not in self._told:
+                self._told.add(refused.what)
+                self._troubles.append(f"nobody can reach this keeper: {refused.what}: {refused.cause}")
+            return  # it is tried again in a second
         self._server.close()
-        self._socket = socket_path(self.directory.id, socket_directory())
-        self._server = await asyncio.start_unix_server(self._serve, sock=self.listen(), limit=MAX_LINE)
-        with contextlib.suppress(OSError):
+        self._socket = path
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
+        with contextlib.suppress(OSError, ValueError):
             self.directory.update(socket=self._socket)
 
     def _is_over(self) -> bool:

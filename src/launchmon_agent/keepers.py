@@ -11,9 +11,12 @@ from typing import Any
 from launchmon_agent import boot
 from launchmon_agent.errors import Refused
 from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.runs.sockets import answers
 from launchmon_agent.sensors import proc
 
 START_S = 30.0
+OTHER_S = 5.0
+"""How long a keeper that another agent starts may take until it answers."""
 
 
 def launch(args: dict[str, Any]) -> RunDirectory:
@@ -39,8 +42,23 @@ def ensure(directory: RunDirectory) -> bool:
         return True
     if not proc.alive(file.server.pid, file.server.start_time):
         return False
-    _outcome(*_spawn("adopt", directory.path))
+    try:
+        _outcome(*_spawn("adopt", directory.path))
+    except Refused:
+        if not _answers_soon(file.socket):
+            raise
     return True
+
+
+def _answers_soon(path: str | None) -> bool:
+    """Whether there is a keeper all the same: one that another agent has started at this very moment, or that could not
+    write its name into ``run.json``."""
+    until = time.monotonic() + OTHER_S
+    while path is not None and time.monotonic() < until:
+        if answers(path):
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def _spawn(mode: str, what: str, pass_fds: tuple[int, ...] = ()) -> tuple[subprocess.Popen[bytes], int]:

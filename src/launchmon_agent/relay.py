@@ -15,8 +15,13 @@ from launchmon_agent import events, keepers, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Malformed, Notice
 from launchmon_agent.peer import read_line
-from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.runs.directory import RunDirectory, RunFile
+from launchmon_agent.sensors import proc
 from launchmon_agent.wire import MAX_LINE, Hello, Reply, Request
+
+TRIES = 5
+AGAIN_S = 0.5
+"""A keeper that was killed may for a moment seem to be alive; and one that starts needs one."""
 
 
 class Relay:
@@ -82,18 +87,34 @@ class Relay:
         return reader
 
     async def _pump_lines(self, reader: asyncio.StreamReader) -> None:
+        known = self._directory.read()
         while True:
             while line := await read_line(reader):
                 self._pass_on(line)
             self._writer = None
             self._give_up("the keeper of this run ended before it answered")
-            if not await asyncio.to_thread(keepers.ensure, self._directory):
-                self._tell("the keeper has ended, and so has the server")
+            fresh = await self._another(known)
+            if fresh is None:
                 return
-            reader = await self._connect()
+            reader = fresh
             assert self._writer is not None
             self._writer.write(wire.request_line(Request(next(self._numbers), "watch")))
             self._tell("the keeper was gone; another one has adopted the run")
+
+    async def _another(self, known: RunFile | None) -> asyncio.StreamReader | None:
+        """The conversation with another keeper; None, and the reason told, when there is none to be had."""
+        why = ""
+        for _ in range(TRIES):
+            try:
+                if not await asyncio.to_thread(keepers.ensure, self._directory):
+                    self._tell(_what_has_ended(known, self._directory))
+                    return None
+                return await self._connect()
+            except Refused as refused:
+                why = f"{refused.what}: {refused.cause}" if refused.cause else refused.what
+            await asyncio.sleep(AGAIN_S)
+        self._tell(f"the keeper is gone, and what is shown stands still: {why}; launchmon attach tries again")
+        return None
 
     def _pass_on(self, line: bytes) -> None:
         if not line.startswith(b'{"re":'):
@@ -110,3 +131,13 @@ class Relay:
 
     def _tell(self, text: str) -> None:
         self._send(events.encode(Notice(time.time(), source="keeper", text=text)))
+
+
+def _what_has_ended(known: RunFile | None, directory: RunDirectory) -> str:
+    server = None if known is None else known.server
+    if server is None or not proc.alive(server.pid, server.start_time):
+        return "the keeper has ended, and so has the server"
+    return (
+        f"the keeper has ended, and {directory.path} was removed; the server goes on, and what is shown stands still: "
+        f"launchmon attach --pid {server.pid}"
+    )

@@ -164,13 +164,13 @@ class Watch:
                 await asyncio.sleep(RETRY_S)
 
     async def _sample_once(self) -> None:
-        began = self._clock()
-        for event in await self._in("sensors", self._sample, began):
+        began = time.monotonic()  # the wall clock may be set meanwhile, by an hour
+        for event in await self._in("sensors", self._sample, self._clock()):
             self.emit(self._completed(event) if isinstance(event, Exit) else event)
             if isinstance(event, Processes):
                 self._deaths.watch(event.processes)
         self._judge()
-        pause = asyncio.get_running_loop().call_later(max(0.05, SAMPLE_S - (self._clock() - began)), self._poked.set)
+        pause = asyncio.get_running_loop().call_later(max(0.05, SAMPLE_S - (time.monotonic() - began)), self._poked.set)
         await self._poked.wait()
         pause.cancel()
         self._poked.clear()
@@ -178,9 +178,9 @@ class Watch:
     async def _gpu_once(self) -> None:
         """In a thread of its own: a driver in trouble can hold a call for a minute."""
         assert self._sensors is not None
-        began = self._clock()
-        self.emit(await self._in("gpu", self._sensors.gpu.sample, began))
-        await asyncio.sleep(max(0.05, SAMPLE_S - (self._clock() - began)))
+        began = time.monotonic()
+        self.emit(await self._in("gpu", self._sensors.gpu.sample, self._clock()))
+        await asyncio.sleep(max(0.05, SAMPLE_S - (time.monotonic() - began)))
 
     async def _ras_once(self) -> None:
         """NCCL answers late when a process is stopped, which is when its answer counts: a thread of its own."""

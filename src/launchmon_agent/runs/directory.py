@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Malformed, from_json, to_json
+from launchmon_agent.machine import boot_id, boot_time
 from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.sglang.command import parse
 
@@ -39,6 +40,17 @@ class ProcessId:
 
     pid: int
     start_time: float  # seconds since the epoch
+
+
+@dataclass(frozen=True)
+class ClockRead:
+    """What a process took for the time at which the machine was started, and which start that was.
+
+    Start times rest on it, and the kernel gives another one once somebody has set the clock.
+    """
+
+    boot: str
+    boot_time: float  # seconds since the epoch
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class RunFile:
     server: ProcessId | None = None
     keeper: ProcessId | None = None
     socket: str | None = None  # where the keeper answers
+    clock: ClockRead | None = None  # in the file alone: on what its times of processes rest
 
 
 class RunDirectory:
@@ -94,12 +107,12 @@ class RunDirectory:
     def read(self) -> RunFile | None:
         """``run.json``, or None where there is none that can be understood."""
         try:
-            with open(os.path.join(self.path, "run.json"), encoding="utf-8") as file:
+            with open(_open_for_reading(os.path.join(self.path, "run.json")), encoding="utf-8") as file:
                 body = json.load(file)
             run: RunFile = from_json(RunFile, body)
         except (OSError, ValueError, RecursionError, Malformed):
             return None
-        return run
+        return _as_read_here(run)
 
     def write(self, run: RunFile) -> None:
         """Replaces ``run.json`` in one step. Raises OSError (a full disk) and leaves the old one then."""
@@ -108,7 +121,7 @@ class RunDirectory:
         try:
             descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(descriptor, "w", encoding="utf-8") as file:
-                json.dump(to_json(run), file, indent=1)
+                json.dump(to_json(_as_told_here(run)), file, indent=1)
                 file.write("\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -199,6 +212,29 @@ def slug(text: str) -> str:
     last = text.rstrip("/").rsplit("/", 1)[-1].lower()
     words = re.sub(r"[^a-z0-9]+", "-", last)[:_SLUG_LENGTH].strip("-")
     return words or "run"
+
+
+def _open_for_reading(path: str) -> int:
+    """Raises OSError. Without waiting for somebody to write into what was made a FIFO."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _as_told_here(run: RunFile) -> RunFile:
+    boot = boot_id()
+    return run if boot is None else replace(run, clock=ClockRead(boot, boot_time()))
+
+
+def _as_read_here(run: RunFile) -> RunFile:
+    """With the start times of its processes as this process reads them, though the clock was set in between."""
+    clock, run = run.clock, replace(run, clock=None)
+    if clock is None or clock.boot != boot_id():
+        return run
+    moved = boot_time() - clock.boot_time
+
+    def here(process: ProcessId | None) -> ProcessId | None:
+        return None if process is None else replace(process, start_time=process.start_time + moved)
+
+    return replace(run, server=here(run.server), keeper=here(run.keeper))
 
 
 def _make_private(path: str) -> None:

@@ -11,15 +11,14 @@ import os
 
 from launchmon_agent.events import Expected, Malformed, from_json, to_json
 from launchmon_agent.judge.baselines import PastRun, expected_of, is_warm, past_run
+from launchmon_agent.machine import boot_id
 from launchmon_agent.model import RunModel
 from launchmon_agent.runs.directory import RunDirectory, run_directories, state_root
-from launchmon_agent.sensors import proc
 
 NEWEST = 300
 """Run directories that are looked at: a file of some hundred bytes each."""
 
 _NAME = "phases.json"
-_BOOT_ID = f"{proc.PROC}/sys/kernel/random/boot_id"
 
 
 def write_phases(directory: RunDirectory, model: RunModel, now: float) -> bool:
@@ -68,9 +67,3 @@ def expected(model: RunModel, now: float, root: str | None = None, besides: str 
     """
     run = model.run
     return None if run is None else expected_of(run, earlier(root, besides), boot_id(), now)
-
-
-def boot_id() -> str | None:
-    """Changes with each start of the machine (random(4)). None where it cannot be read."""
-    text = (proc.read(_BOOT_ID) or b"").decode("ascii", "replace").strip()
-    return text or None

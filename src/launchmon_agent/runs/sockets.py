@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import socket
 import stat
 from collections.abc import Mapping
 
@@ -55,6 +57,40 @@ def socket_path(run_id: str, directory: str) -> str:
             "unset XDG_RUNTIME_DIR",
         )
     return path
+
+
+def listen(path: str) -> socket.socket:
+    """A socket at that path, which only this user may connect to. What a keeper that died left there is replaced.
+
+    Raises :class:`Refused` where a keeper answers already, and where the file system has no sockets.
+    """
+    if answers(path):
+        raise Refused("this run has a keeper", f"it answers at {path}; each run has one keeper", "launchmon attach")
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise Refused(
+            f"there can be no socket at {path}",
+            error.strerror or str(error),
+            "set XDG_RUNTIME_DIR to a directory of a local file system",
+        ) from error
+    return listener
+
+
+def answers(path: str) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def _is_ours(path: str) -> bool:

@@ -6,12 +6,12 @@ between the versions found on servers. Layouts are those of proc(5).
 
 from __future__ import annotations
 
-import functools
 import os
 import socket
 import sys
 from typing import NamedTuple
 
+from launchmon_agent.machine import boot_time
 from launchmon_agent.sensors import sockdiag
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -52,7 +52,7 @@ class Stat(NamedTuple):
 
     @property
     def start_time(self) -> float:
-        return _boot_time() + self.start_ticks / TICKS
+        return boot_time() + self.start_ticks / TICKS
 
     @property
     def exit_code(self) -> int | None:
@@ -139,15 +139,6 @@ def parse_stat(data: bytes) -> Stat | None:
         readable=len(fields) > 32 and fields[32] == b"1",
         exit_status=int(fields[49]) if len(fields) > 49 else 0,
     )
-
-
-@functools.cache
-def _boot_time() -> float:
-    """Seconds since the epoch. Read once: the kernel's answer moves when the clock is set, and start times must not."""
-    for line in (read(f"{PROC}/stat") or b"").splitlines():
-        if line.startswith(b"btime "):
-            return float(line.split()[1])
-    return 0.0
 
 
 def start_time(pid: int) -> float | None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from launchmon_agent.events import Mark, Run
+from launchmon_agent.machine import boot_id
 from launchmon_agent.model import RunModel
 from launchmon_agent.runs import directory, history
 from launchmon_agent.runs.directory import RunDirectory
-from launchmon_agent.runs.history import boot_id, earlier, expected, write_phases
+from launchmon_agent.runs.history import earlier, expected, write_phases
 
 
 def launch(began: float, weights_s: float, model: str = "/m/kimi") -> RunModel:
