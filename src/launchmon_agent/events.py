@@ -495,6 +495,15 @@ class Next:
 
 
 @dataclass(frozen=True)
+class Countdown:
+    """A timeout that will end the wait by itself."""
+
+    name: str
+    ends_in_s: float  # from the time of the verdict
+    effect: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict(Event):
     """What the judge concludes."""
 
@@ -507,6 +516,8 @@ class Verdict(Event):
     ruled_out: tuple[RuledOut, ...] = ()
     unknown: tuple[str, ...] = ()
     next: tuple[Next, ...] = ()
+    clocks: tuple[Countdown, ...] = ()  # that run, the next to end first
+    quiet_s: float | None = None  # for how long nothing has moved; null: something does, or it is not known
 
 
 @dataclass(frozen=True)

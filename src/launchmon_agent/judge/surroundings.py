@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from launchmon_agent.events import Evidence, Next, Verdict
+from launchmon_agent.events import Countdown, Evidence, Next, Verdict
 from launchmon_agent.judge import words
 from launchmon_agent.judge.baselines import expectation
 from launchmon_agent.judge.circumstances import beside_stall
-from launchmon_agent.judge.clocks import Wait, clocks
+from launchmon_agent.judge.clocks import Clock, Wait, clocks
 from launchmon_agent.judge.memory_sentence import memory_sentence
 from launchmon_agent.judge.remedies import context_of, remedies
 from launchmon_agent.judge.rules.serving import stopped_ranks
@@ -35,8 +35,10 @@ MOST_NEXT = 6
 def complete(scene: Scene, verdict: Verdict) -> Verdict:
     """The verdict with what surrounds it."""
     evidence = verdict.evidence
+    running: tuple[Clock, ...] = ()
     if verdict.verdict in UNFINISHED:
-        evidence = (*evidence, *_usual(scene), *_clock(scene), *_memory(scene, verdict))
+        running = _clocks(scene)
+        evidence = (*evidence, *_usual(scene), *_next_to_end(running), *_memory(scene, verdict))
     if verdict.verdict in STILL:
         evidence = (*evidence, *beside_stall(scene, verdict.verdict))
     steps = feasible(verdict.next, scene.model.installed)
@@ -44,9 +46,13 @@ def complete(scene: Scene, verdict: Verdict) -> Verdict:
         steps = _merged(_remedies(scene, verdict), steps)
     if verdict.verdict == "crashed":
         steps = _corrected(scene, steps)
-    if evidence == verdict.evidence and steps == verdict.next:
-        return verdict
-    return dataclasses.replace(verdict, evidence=evidence, next=steps)
+    return dataclasses.replace(
+        verdict,
+        evidence=evidence,
+        next=steps,
+        clocks=tuple(Countdown(clock.name, clock.ends_in_s, clock.effect) for clock in running),
+        quiet_s=scene.quiet_s if verdict.verdict in STILL else None,
+    )
 
 
 def _usual(scene: Scene) -> list[Evidence]:
@@ -58,13 +64,14 @@ def _usual(scene: Scene) -> list[Evidence]:
     return [Evidence(scene.phase, f"for {words.span(scene.now - min(begins))} ({usual.words})")]
 
 
-def _clock(scene: Scene) -> list[Evidence]:
-    """The next clock to end."""
-    wait = None
+def _clocks(scene: Scene) -> tuple[Clock, ...]:
+    """Those that run, the next to end first."""
     functions = _functions(scene)
-    if functions:
-        wait = Wait(functions[-1], scene.now - scene.quiet_s)
-    running = clocks(scene.model, scene.now, wait=wait, work_since=_work_since(scene))
+    wait = Wait(functions[-1], scene.now - scene.quiet_s) if functions else None
+    return clocks(scene.model, scene.now, wait=wait, work_since=_work_since(scene))
+
+
+def _next_to_end(running: Sequence[Clock]) -> list[Evidence]:
     if not running:
         return []
     clock = running[0]
