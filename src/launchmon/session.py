@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
-import zlib
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from launchmon.answers import a_run, an_object, nonsense, shaped, unpacked
 from launchmon.connect.target import LOCAL
 from launchmon.kept import Kept
 from launchmon.link import Gone, Link
@@ -19,19 +18,50 @@ from launchmon.link.generations import Generations
 from launchmon.link.line import Line as AgentLine
 from launchmon.link.line import OpenPipe
 from launchmon.shipping import Tools, equip, remarks
-from launchmon_agent import events
+from launchmon.victim import Victim
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Log, Notice, Run, Stacks
+from launchmon_agent.events import (
+    Action,
+    Event,
+    Exit,
+    Kernel,
+    Log,
+    LogError,
+    Mark,
+    Notice,
+    Other,
+    Progress,
+    Run,
+    Stacks,
+)
+from launchmon_agent.judge.cluster import Node
 from launchmon_agent.log.only import EVERYTHING, Only
 from launchmon_agent.log.search import Counted, Found
-from launchmon_agent.log.window import Line, Window
+from launchmon_agent.log.window import Window
 from launchmon_agent.model import RunModel
 from launchmon_agent.wire import Hello
 
 RESTARTED = "the target was restarted: its boot id is another one"
 
-Victim = tuple[int, str, "str | None", "str | None"]
-"""A process that a kill would end: pid, role, rank, title."""
+
+LASTING = (Mark, Progress, LogError, Exit, Kernel, Notice, Action, Other)
+"""Kinds of which each adds to the model, or may. Of the others the newest takes the place of the one before."""
+
+MOST_LASTING = 64 << 20
+"""Bytes of such events, as lines, that are taken in for one run. The longest launches tell 1 MiB."""
+
+
+@dataclass(frozen=True)
+class PlannedProcess:
+    pid: int
+    role: str
+    rank: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True)
+class KillPlan:
+    processes: tuple[PlannedProcess, ...]
 
 
 class Session:
@@ -41,11 +71,15 @@ class Session:
     model in its place, before the first event of the new run arrives.
     """
 
+    nodes: tuple[Node, ...] = ()
+    """Of a session with several targets; this one has one."""
+
     def __init__(
         self, open_pipe: OpenPipe, *, read_only: bool = False, attended: bool = False, clock: Clock | None = None
     ) -> None:
         self.model = RunModel()
         self._kept = Kept()
+        self._lasting = 0
         self.read_only = read_only
         self._line = AgentLine(open_pipe, self._hear, self._resume, self._changed, attended=attended, clock=clock)
         self._generations = Generations()
@@ -142,7 +176,7 @@ class Session:
 
     async def attach(self, **selectors: Any) -> Run:
         """Follow a run that exists. Raises :class:`Refused`."""
-        run = _run(await self.request("attach", **selectors))
+        run = a_run("attach", await self.request("attach", **selectors))
         self._selectors, self._followed = selectors, run
         self._equip()
         return run
@@ -153,15 +187,11 @@ class Session:
 
     async def relaunch_options(self) -> dict[str, Any]:
         """The run's command and variables, the flags and toggles of its SGLang, and the remedies of the verdict."""
-        value = await self.request("relaunch-options")
-        assert isinstance(value, dict)
-        return value
+        return an_object("relaunch-options", await self.request("relaunch-options"))
 
     async def relaunch_plan(self, **change: Any) -> dict[str, Any]:
         """What :meth:`relaunch` with the same arguments would start; changes nothing. Raises :class:`Refused`."""
-        value = await self.request("relaunch-plan", **change)
-        assert isinstance(value, dict)
-        return value
+        return an_object("relaunch-plan", await self.request("relaunch-plan", **change))
 
     async def relaunch(self, **change: Any) -> Run:
         """End the run and follow its next attempt, with a model of its own. Raises :class:`Refused`.
@@ -175,37 +205,35 @@ class Session:
 
     async def ledger(self, run: str | None = None) -> dict[str, Any]:
         """The attempts of a series: that of ``run``, or of the run that is followed."""
-        value = await self.request("ledger", run=run)
-        assert isinstance(value, dict)
-        return value
+        return an_object("ledger", await self.request("ledger", run=run))
 
     async def window(
         self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
     ) -> Window:
         """Lines around a place in the log, see :func:`launchmon_agent.log.window.window`. Raises :class:`Refused`."""
         value = await self.request("window", at=at, before=before, after=after, raw=raw, **asdict(only))
-        value["generation"] = self._generations.shown(value["generation"])
-        return Window(**{**value, "lines": tuple(Line(**line) for line in value["lines"])})
+        found = shaped(Window, "window", value)
+        return replace(found, generation=self._generations.shown(found.generation))
 
     async def search(
         self, pattern: str, start: int, forward: bool, regex: bool = False, only: Only = EVERYTHING
     ) -> Found:
         """One slice of a search for the first line that matches at or after ``start``, or the last one before it."""
         value = await self.request("search", pattern=pattern, start=start, forward=forward, regex=regex, **asdict(only))
-        return Found(**value)
+        return shaped(Found, "search", value)
 
     async def count(
         self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
     ) -> Counted:
         """One slice of counting the lines that match from ``start`` up to ``stop``, or to the end of the log."""
-        return Counted(
-            **await self.request("count", pattern=pattern, start=start, stop=stop, regex=regex, **asdict(only))
-        )
+        value = await self.request("count", pattern=pattern, start=start, stop=stop, regex=regex, **asdict(only))
+        return shaped(Counted, "count", value)
 
     async def place(self, *, line: int | None = None, moment: str | None = None) -> int:
         """The offset of a line by its number, or of the first line of a time. Raises :class:`Refused`."""
-        offset = (await self.request("place", line=line, moment=moment))["offset"]
-        assert isinstance(offset, int)
+        offset = an_object("place", await self.request("place", line=line, moment=moment)).get("offset")
+        if not isinstance(offset, int):
+            raise nonsense("place")
         return offset
 
     async def recording(self) -> list[bytes]:
@@ -222,15 +250,16 @@ class Session:
                 if run.launched:
                     raise
                 return self._kept.lines()
-            lines += zlib.decompress(base64.b64decode(part["data"])).splitlines(keepends=True)
+            part = an_object("recording", part, "data", "next")
+            if part["next"] is not None and not (isinstance(part["next"], int) and part["next"] > start):
+                raise nonsense("recording")
+            lines += unpacked("recording", part["data"]).splitlines(keepends=True)
             start = part["next"]
         return lines
 
     async def software(self) -> dict[str, str]:
         """Name → version of what is installed for the server: sglang, torch, python, cuda and more, as far as known."""
-        value = await self.request("software")
-        assert isinstance(value, dict)
-        return value
+        return an_object("software", await self.request("software"))
 
     async def dump(self, native: bool = False, locals_of: str | None = None) -> Stacks:
         """The stacks of all ranks now; the dump is in the model too. Raises :class:`Refused`."""
@@ -244,8 +273,8 @@ class Session:
 
     async def kill_plan(self) -> list[Victim]:
         """The processes that a kill would end now."""
-        plan = await self.request("kill-plan")
-        return [(one["pid"], one["role"], one["rank"], one["title"]) for one in plan["processes"]]
+        plan = shaped(KillPlan, "kill-plan", await self.request("kill-plan"))
+        return [Victim(one.pid, one.role, one.rank, one.title) for one in plan.processes]
 
     async def kill(self, force: bool = False) -> Any:
         """Stop the server. Steps arrive as Action events; the answer comes when all is over."""
@@ -265,6 +294,11 @@ class Session:
         if isinstance(event, Log):
             event = self._generations.of(event)
         self._begin_anew(event)
+        if isinstance(event, LASTING):
+            self._lasting += len(line)
+            if self._lasting > MOST_LASTING:
+                self._note("more happenings were told than are remembered: the newest are left out")
+                return
         self.model.fold(event)
         if self.model.run is not None and not self.model.run.launched:
             self._kept.add(event, line)
@@ -276,11 +310,11 @@ class Session:
         """The first event of another run: the agent has relaunched the one that was followed."""
         known = self.model.run
         if isinstance(event, Run) and known is not None and event.id != known.id:
-            self.model, self._kept = RunModel(), Kept()
+            self.model, self._kept, self._lasting = RunModel(), Kept(), 0
 
     def _follow(self, value: Any) -> Run:
         """The run that the agent has started, and follows."""
-        self._selectors, self._followed = {}, _run(value)
+        self._selectors, self._followed = {}, a_run("launch", value)
         self._equip()
         return self._followed
 
@@ -306,6 +340,7 @@ class Session:
             return
         restarted = None not in (hello.boot_id, self._boot_id) and hello.boot_id != self._boot_id
         self._generations.reconnected(self.model.log)
+        self._lasting = 0  # all is told again
         if not run.launched and self._interrupted_at != self.link.since:
             self._interrupted_at = self.link.since
             self.model.interrupted(self.age())
@@ -316,7 +351,7 @@ class Session:
             "start_time": run.start_time,
             "since": min((one.at for one in (self.model.gpus, self.model.processes) if one is not None), default=None),
         }
-        answer = await conversation.ask("resume", which)
+        answer = an_object("resume", await conversation.ask("resume", which), "gone")
         if answer["gone"] is not None:
             self._note(RESTARTED if restarted else answer["gone"])
             raise Gone(RESTARTED if restarted else answer["gone"])
@@ -331,9 +366,3 @@ class Session:
     def _changed(self) -> None:
         for callback in tuple(self._subscribers):
             callback()
-
-
-def _run(value: Any) -> Run:
-    event = events.from_body(value)
-    assert isinstance(event, Run)
-    return event

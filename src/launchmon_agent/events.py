@@ -581,6 +581,12 @@ KINDS: dict[str, type[Event]] = {
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+YEAR_1, YEAR_10000 = -62135596800, 253402300800
+"""Seconds since the epoch: what ``datetime`` can tell lies between them."""
+
+MOST = 2**64
+"""No number that an event tells is larger, counters of the kernel included."""
+
 _PLAIN = frozenset((str, int, bool, type(None)))
 
 
@@ -612,7 +618,7 @@ def from_body(body: Any) -> Event:
         raise Malformed("an event is a JSON object with a kind")
     cls = KINDS.get(body["kind"])
     at = body.get("at")
-    if isinstance(at, bool) or not isinstance(at, (int, float)):
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not YEAR_1 <= at < YEAR_10000:
         raise Malformed("an event has a time, at")
     if cls is None:
         return Other(at=float(at), original=body)
@@ -696,10 +702,25 @@ def _reader(hint: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         return functools.partial(from_json, hint)
     if hint is float:
-        return lambda value: float(_expect(value, (int, float)))
-    if hint in (int, str, bool):
+        return _float
+    if hint is int:
+        return _int
+    if hint in (str, bool):
         return lambda value: _expect(value, hint)
     return lambda value: value
+
+
+def _float(value: Any) -> float:
+    if not -MOST <= _expect(value, (int, float)) <= MOST:  # nor is NaN
+        raise Malformed("a number beyond all measure")
+    return float(value)
+
+
+def _int(value: Any) -> int:
+    if not -MOST <= _expect(value, int) <= MOST:
+        raise Malformed("a number beyond all measure")
+    number: int = value
+    return number
 
 
 def _expect(value: Any, wanted: Any) -> Any:

@@ -23,6 +23,7 @@ Shell completion:
   eval "$(_LAUNCHMON_COMPLETE=bash_source launchmon)"     (or zsh_source, fish_source)
 """
 
+from launchmon.cli.harmless import guard_streams
 
 @click.group(
     invoke_without_command=True,
@@ -74,3 +75,4 @@ def main() -> None:
         sys.exit(EXIT_REFUSED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+    guard_streams()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from launchmon_agent import events, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Malformed
 from launchmon_agent.wire import Hello, Reply, Request
+
+logger = logging.getLogger("launchmon.link")
 
 HELLO_S = 20.0
 
@@ -125,7 +128,14 @@ class Conversation:
             elif isinstance(message, Reply):
                 self._settle(message)
             elif isinstance(message, Event):
-                self._hear(message, line)
+                try:
+                    self._hear(message, line)
+                except Exception as error:
+                    logger.exception("an event could not be taken in")
+                    await self._pipe.end()
+                    why = f"what the agent says cannot be understood ({type(error).__name__})"
+                    self._give_up(why)
+                    return why
         why = await self._pipe.end() or "the agent has ended"
         self._give_up(why)
         return why

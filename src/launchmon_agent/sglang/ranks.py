@@ -12,6 +12,9 @@ from launchmon_agent.sglang.versions import Versions
 SINGLE = "TP0"
 """The name of the only rank of a run that prints no tags."""
 
+MOST = 4096
+"""Ranks of one node, more than any machine has GPUs for."""
+
 _ORDERS = (
     (("DP", "PP", "ATTN_CP", "MOE_DP", "TP", "EP"), Versions.parse("0.5.5+")),
     (("DP", "TP", "EP", "PP"), Versions.parse("0.4.10-0.5.4")),
@@ -21,13 +24,20 @@ _ORDERS = (
 
 
 def expected_ranks(run: Run) -> list[str]:
-    """Tags in the order in which the launcher starts the schedulers: by replica, then PP, then TP."""
+    """Tags in the order in which the launcher starts the schedulers: by replica, then PP, then TP.
+
+    None for sizes that no run can have.
+    """
+    if min(run.tp, run.pp, run.dp, run.nnodes, run.ep, run.attn_cp, run.moe_dp) < 1 or run.node_rank < 0:
+        return []
     nodes_per_stage = max(1, run.nnodes // max(1, run.pp))
     stages_here = max(1, run.pp // max(1, run.nnodes))
     tp_here = max(1, run.tp // nodes_per_stage)
     first_stage = stages_here * (run.node_rank // nodes_per_stage)
     first_tp = tp_here * (run.node_rank % nodes_per_stage)
     replicas = 1 if run.attention_dp else run.dp
+    if replicas * stages_here * tp_here > MOST:
+        return []
     return [
         _tag(run, replica, stage, tp)
         for replica in range(replicas)

@@ -9,8 +9,8 @@ from launchmon.tui.format import clip, duration, plural
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
 from launchmon.tui.relaunch.draft import change_words
-from launchmon.tui.widgets.facts import fact, paragraph
-from launchmon.tui.widgets.lines import Row
+from launchmon.tui.widgets.facts import LABEL, fact, paragraph
+from launchmon.tui.widgets.lines import Row, set_title
 from launchmon.tui.widgets.panel import Content, Panel, Space
 from launchmon_agent.events import Next, Verdict
 
@@ -67,8 +67,7 @@ class VerdictPanel(Panel, can_focus=True):
         title, tone = heading(view.model.verdict)
         if view.stale:
             title += " · as of then"
-        if self.border_title != title:
-            self.border_title = title
+        set_title(self, title)
         for name in ("good", "busy", "warn", "bad"):
             self.set_class(name == tone, f"-{name}")
         super().look(view)

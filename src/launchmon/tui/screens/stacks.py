@@ -21,7 +21,7 @@ from launchmon.tui.stacks import rows, save, words
 from launchmon.tui.stacks.board import Board
 from launchmon.tui.stacks.tree import Item
 from launchmon.tui.widgets.facts import paragraph
-from launchmon.tui.widgets.lines import Lines, Row
+from launchmon.tui.widgets.lines import Lines, Row, set_title
 from launchmon.tui.widgets.pager import Pager
 from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.errors import Refused
@@ -199,7 +199,7 @@ class StacksScreen(FollowingScreen):
             title = rows.title(item, merged.changes)
             shown = rows.explanation(item, merged.dump, width)
             tone = "bad" if item.problem else "warn" if item.explanation and item.explanation.waiting else ""
-        self._box.border_title = title
+        set_title(self._box, title)
         for name in ("bad", "warn", "busy"):
             self._box.set_class(name == tone, f"-{name}")
         self._box.show(shown)

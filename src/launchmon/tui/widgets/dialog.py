@@ -11,7 +11,7 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 
 from launchmon.tui.protocol import SessionLike
-from launchmon.tui.widgets.lines import Lines, Row
+from launchmon.tui.widgets.lines import Lines, Row, set_title
 
 REFRESH_S = 0.25
 
@@ -71,5 +71,5 @@ class Dialog(ModalScreen[None]):
         width = max(20, min(self.WIDEST, self.size.width * 9 // 10) - 4)
         most = max(8, self.size.height * 9 // 10 - 2)
         title, rows = self.content(width, most)
-        self.query_one(Vertical).border_title = title
+        set_title(self.query_one(Vertical), title)
         self._lines.show(rows[-most:])

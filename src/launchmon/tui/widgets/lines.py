@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -103,6 +104,13 @@ def safe(text: str) -> str:
     return "".join(
         character if character.isprintable() else " " if character in "\t\n" else _UNSAFE for character in text
     )
+
+
+def set_title(widget: Widget, title: str) -> None:
+    """Put a text into the border of a widget, as it is: Textual would take it for markup, and fail at some."""
+    content = Content(safe(title))
+    if widget.border_title != content.markup:
+        widget.border_title = content
 
 
 _VISIBLE_SPACE = ("hit", "badge")
