@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 
 import pytest
@@ -198,6 +199,20 @@ def test_verdict_says_all_there_is() -> None:
         assert part in lines
 
 
+def test_beside_the_other_panels_the_verdict_says_what_decides() -> None:
+    session = fake.seed()
+    said = session.model.verdict
+    assert said is not None
+    clock = events.Evidence("ends by itself", "NCCL timeout in 5m02s: aborts all ranks")
+    session.model.verdict = dataclasses.replace(said, evidence=(*said.evidence, clock))
+    lines = [text(row) for row in verdict.brief(view(session), 100)]
+    assert len(lines) <= verdict.BRIEF + 1
+    assert any(line.startswith("next") and "r relaunch + --disable-cuda-graph" in line for line in lines)
+    assert any(line.startswith("ruled out") and said.ruled_out[0].because in line for line in lines)
+    assert any(line.startswith("ends by") and "5m02s" in line for line in lines)
+    assert sum(line.startswith("next") for line in lines) == 1
+
+
 def test_before_any_verdict_the_phase_is_told() -> None:
     session = fake.seed()
     session.model.verdict = None
@@ -209,7 +224,8 @@ def test_before_any_verdict_the_phase_is_told() -> None:
 
 @pytest.mark.parametrize("width", [30, 76, 150])
 def test_verdict_rows_fit(width: int) -> None:
-    assert all(row_width(row) <= width for row in verdict.rows(view(fake.seed()), width))
+    for told in (verdict.rows, verdict.brief):
+        assert all(row_width(row) <= width for row in told(view(fake.seed()), width))
 
 
 # ------------------------------------------------------------------------------------------------------------- the GPUs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from launchmon.tui.bindings import key_of
-from launchmon.tui.format import clip, duration, plural
+from launchmon.tui.format import clip, duration, one_line, plural
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
 from launchmon.tui.relaunch.draft import change_words
@@ -36,6 +36,12 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "stopped": ("■", "STOPPED", "muted"),
     "unknown": ("?", "UNKNOWN", "muted"),
 }
+ENDS = "ends by itself"
+"""The evidence that is a clock (``judge/surroundings``)."""
+
+BRIEF = 5
+"""Rows of the panel beside the others: no more than decides. With more room all of it is told."""
+
 WATCHING = ("◌", "WATCHING", "muted")
 
 
@@ -73,7 +79,8 @@ class VerdictPanel(Panel, can_focus=True):
         super().look(view)
 
     def content(self, view: View, space: Space) -> Content:
-        return Content(body=tuple(rows(view, space.width, key_of(self.app, "relaunch"))))
+        told = rows if space.limit > BRIEF else brief
+        return Content(body=tuple(told(view, space.width, key_of(self.app, "relaunch"))))
 
     def marked(self, head: Sequence[Row], part: str, width: int) -> list[Row]:
         kept = "" if self._view is None else kept_words(kept_dumps(self._view), key_of(self.app, "stacks"))
@@ -105,6 +112,31 @@ def kept_words(count: int, key: str) -> str:
     return f"{key}: {plural(count, 'dump')} kept" if count else ""
 
 
+def brief(view: View, width: int, key: str = "r") -> list[Row]:
+    """What decides, for a panel of :data:`BRIEF` rows: the sentence, the next step, a line of what is ruled out."""
+    verdict = view.model.verdict
+    if verdict is None:
+        return rows(view, width, key)
+    out = paragraph(verdict.summary or "No summary.", width)
+    if verdict.next:
+        out += _line("next", next_words(verdict.next[0], None if view.read_only else key), width, "strong")
+    out += _line("ruled out", _ruled_out(verdict), width)
+    ends = [item.value for item in verdict.evidence if item.what == ENDS]
+    out += _line("ends by", ends[0] if ends else "", width)
+    if len(out) < BRIEF and not verdict.ruled_out:
+        told = [f"{item.what}: {item.value}" for item in verdict.evidence if item.what != ENDS]
+        out += _line("evidence", " · ".join(told), width)
+    return out + _notices(view, width)
+
+
+def _line(label: str, text: str, width: int, tone: str = "plain") -> list[Row]:
+    return fact(label, clip(one_line(text), max(10, width - LABEL)), width, tone)
+
+
+def _ruled_out(verdict: Verdict) -> str:
+    return " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out)
+
+
 def rows(view: View, width: int, key: str = "r") -> list[Row]:
     """The verdict in full, most useful first. ``key`` relaunches."""
     verdict = view.model.verdict
@@ -113,7 +145,7 @@ def rows(view: View, width: int, key: str = "r") -> list[Row]:
     out = paragraph(verdict.summary or "No summary.", width)
     for place, step in enumerate(verdict.next):
         out += fact("next" if place == 0 else "", next_words(step, None if view.read_only else key), width, "strong")
-    out += fact("ruled out", " · ".join(f"{item.kind}: {item.because}" for item in verdict.ruled_out), width)
+    out += fact("ruled out", _ruled_out(verdict), width)
     out += fact("blames", ", ".join(verdict.blames), width)
     for item in verdict.evidence:
         out += fact("evidence", f"{item.what}: {item.value}", width)
