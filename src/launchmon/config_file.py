@@ -30,7 +30,7 @@ class ConfigFile:
     problems: tuple[str, ...] = ()
 
     def place(self, *name: str) -> str:
-        """``/home/me/.config/launchmon/config.toml:7``; without the line where it cannot be told."""
+        """``~/.config/launchmon/config.toml:7``; without the line where it cannot be told."""
         line = self.lines.get(".".join(name))
         return str(self.path) if line is None else f"{self.path}:{line}"
 

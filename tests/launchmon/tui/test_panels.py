@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from launchmon.tui.log_buffer import ScreenRow
+from launchmon.tui.log_fold import Shown
 from launchmon.tui.panels import gpus, header, rail, ranks, verdict
 from launchmon.tui.panels.gpus import GpusPanel
 from launchmon.tui.panels.header import HeaderBar
-from launchmon.tui.panels.log_rows import log_row, matcher
+from launchmon.tui.panels.log_rows import Marks, log_row, matcher
 from launchmon.tui.panels.ranks import RanksPanel
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.lines import Row, row_width
@@ -419,9 +420,10 @@ def test_header_module_words() -> None:
 def drawn(
     line: str, width: int = 60, severity: str | None = None, current: bool = False, search: str = "", more: bool = False
 ) -> Row:
-    row = ScreenRow(FakeLine(7, 1, line), line, first=True, more=more)
+    row = ScreenRow(Shown(FakeLine(7, 1, line)), line, first=True, more=more)
+    severities = {7: severity} if severity else {}
     hits = matcher(search) if search else None
-    return log_row(row, width, {7: severity} if severity else {}, 7 if current else None, hits)
+    return log_row(row, width, Marks(severities, current=7 if current else None, hits=hits))
 
 
 def test_prefix_is_muted_and_text_plain() -> None:
