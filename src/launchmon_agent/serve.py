@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from launchmon_agent import events, keepers, lifetime, listing, login, observe, relaunching, resuming, wire
+from launchmon_agent import doctor, events, keepers, lifetime, listing, login, observe, relaunching, resuming, wire
 from launchmon_agent.actions import Actions
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
@@ -102,6 +102,8 @@ class Agent:
                 return await asyncio.to_thread(ledger_of, request.args.get("run") or self._followed())
             case "recording":
                 return await asyncio.to_thread(self._shared().part, request.args.get("start", 0))
+            case "doctor":
+                return await asyncio.to_thread(doctor.examine, request.args.get("pid"))
             case "software":
                 return await asyncio.to_thread(self._software)
             case "tools":

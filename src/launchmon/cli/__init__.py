@@ -7,7 +7,21 @@ import sys
 import click
 
 from launchmon import __version__
-from launchmon.cli import attach, config, demo, diagnose, dump, kill, launch, relaunch, replay, report, runs, wait
+from launchmon.cli import (
+    attach,
+    config,
+    demo,
+    diagnose,
+    doctor,
+    dump,
+    kill,
+    launch,
+    relaunch,
+    replay,
+    report,
+    runs,
+    wait,
+)
 from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, complain
 from launchmon.cli.showing import complain_of_configuration, setting_options
 from launchmon_agent.errors import Refused
@@ -57,6 +71,7 @@ for verb in (
     report.command,
     demo.command,
     config.command,
+    doctor.command,
 ):
     root.add_command(verb)
 
