@@ -19,6 +19,9 @@ from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.sensors import proc
 from launchmon_agent.wire import MAX_LINE, Hello, Reply, Request
 
+GREETING_S = 20.0
+"""How long a keeper may take for its first word."""
+
 TRIES = 5
 AGAIN_S = 0.5
 """A keeper that was killed may for a moment seem to be alive; and one that starts needs one."""
@@ -75,7 +78,13 @@ class Relay:
             raise Refused(f"run {self._directory.id} has no keeper")
         try:
             reader, self._writer = await asyncio.open_unix_connection(file.socket, limit=MAX_LINE)
-            greeting = wire.parse(await read_line(reader))
+            greeting = wire.parse(await asyncio.wait_for(read_line(reader), GREETING_S))
+        except asyncio.TimeoutError:
+            raise Refused(
+                f"the keeper of {self._directory.id} does not answer",
+                f"it has said nothing for {GREETING_S:g} s: it is stopped, or the machine is overloaded",
+                "end it, and launchmon attach again: the server goes on and a new keeper adopts it",
+            ) from None
         except (OSError, Malformed) as error:
             raise Refused(f"the keeper of {self._directory.id} does not answer", str(error)) from None
         if not isinstance(greeting, Hello) or greeting.protocol != events.PROTOCOL:

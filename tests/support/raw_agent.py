@@ -21,7 +21,7 @@ _PROGRAM = "from launchmon_agent.serve import main; main()"
 
 
 class RawAgent:
-    """Speaks the wire format by hand; :attr:`heard` has all messages so far. Use as a context manager."""
+    """Speaks the wire format by hand; :attr:`heard` has all messages so far. For ``contextlib.closing``."""
 
     def __init__(self, **environ: str) -> None:
         self.heard: list[dict[str, Any]] = []
@@ -35,10 +35,7 @@ class RawAgent:
             start_new_session=True,
         )
 
-    def __enter__(self) -> RawAgent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.hang_up()
         self.process.wait(60)
 

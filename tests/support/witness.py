@@ -1,12 +1,13 @@
-"""A server that notes what is done to it: every signal it gets, and numbered lines in its log, so that none can go missing.
+"""A server that notes every signal it is sent, and numbers the lines of its log, so that none can go missing.
 
-Run as a script it is that server: ``python witness.py --notes DIRECTORY [--tp N] [--burst BYTES] …``. Its ranks are
+Run as a script it is that server: ``python witness.py --notes DIRECTORY [--tp N] [--patient SECONDS] …``. Its ranks are
 children with SGLang's titles. :class:`Witness` is a test's view of one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -54,14 +55,17 @@ def main() -> None:
     parser.add_argument("--model-path")
     parser.add_argument("--port")
     parser.add_argument("--tp", type=int, default=1)
-    parser.add_argument("--patient", action="store_true", help="goes on when it is asked to end")
+    parser.add_argument("--patient", type=float, default=0, help="seconds until it ends when it is asked to")
     options = parser.parse_args()
+
+    ends_at = float("inf")
 
     def note(number: int, _frame: object) -> None:
         name = signal.Signals(number).name
         Path(options.notes, f"{os.getpid()} {name}").touch()
-        if name == "SIGTERM" and not options.patient:
-            os._exit(0)
+        if name == "SIGTERM":
+            nonlocal ends_at
+            ends_at = time.monotonic() + options.patient
 
     for name in CATCHABLE:
         signal.signal(getattr(signal, f"SIG{name}"), note)
@@ -72,10 +76,12 @@ def main() -> None:
             while os.getppid() == launcher:  # as the parent-death signal that real ranks ask for
                 time.sleep(0.05)
             os._exit(0)
-    number = 0
-    while True:
-        os.write(1, b"line %d\n" % number)
-        number += 1
+    number, rest = 0, b""
+    while time.monotonic() < ends_at:
+        rest = rest or b"line %d\n" % number
+        with contextlib.suppress(OSError):  # a full disk: the same bytes again
+            rest = rest[os.write(1, rest) :]
+        number += not rest
         time.sleep(EVERY_S)
 
 
