@@ -39,6 +39,12 @@ def test_text_has_costs_and_help_of_what_is_missing_only() -> None:
     assert text(Report([WELL])).endswith("All well.")
 
 
+def test_lines_fit_the_terminal() -> None:
+    long = Capability("d", LESS, "word " * 60, "cost " * 60, "help " * 60)
+    assert max(map(len, text(Report([long]), 80).splitlines())) <= 80
+    assert max(map(len, text(Report([long]), 300).splitlines())) <= 100
+
+
 def test_what_an_agent_says_is_obeyed_by_no_terminal() -> None:
     evil = {"id": "x\x1b[2J", "state": "splendid", "found": "\x1b]52;c;aGk=\x07", "cost": "\n\r", "try": 7}
     report = Report([], [Examined("a\x1b[0m", [capability_of(evil)])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
+import shutil
 import socket
 import sys
 import time
@@ -16,7 +17,7 @@ from launchmon.cli.common import named_targets, open_on, run_async, targets
 from launchmon.cluster.clocks import WORTH_SAYING_S, Offset, measure
 from launchmon.connect.target import LOCAL, Target
 from launchmon.doctor import here
-from launchmon.doctor.report import Examined, Report, as_object, capability_of, text
+from launchmon.doctor.report import WIDEST, Examined, Report, as_object, capability_of, text
 from launchmon.session import Session
 from launchmon_agent.capability import BROKEN, LESS, OK, Capability
 from launchmon_agent.errors import Refused
@@ -39,7 +40,7 @@ def command(pid: int | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(as_object(report, time.time(), socket.gethostname(), _user()), indent=2))
     else:
-        click.echo(text(report))
+        click.echo(text(report, shutil.get_terminal_size((WIDEST, 0)).columns))
     sys.exit(report.exit_status)
 
 
@@ -95,9 +96,10 @@ async def _clock(session: Session, where: Target) -> Capability:
 
 
 def clock_capability(offset: Offset) -> Capability:
+    if abs(offset.correction) < WORTH_SAYING_S:
+        most = max(abs(offset.seconds), offset.error)
+        return Capability("clock", OK, f"within {most:.2f} s of this machine's")
     way = "behind" if offset.seconds > 0 else "ahead of"
     words = f"{abs(offset.seconds):.2f} s {way} this machine's (± {offset.error:.2f} s)"
-    if abs(offset.correction) < WORTH_SAYING_S:
-        return Capability("clock", OK, words)
     cost = "times in its logs differ from those of this machine; launchmon corrects them between nodes"
     return Capability("clock", LESS, words, cost, "timedatectl set-ntp true    # on the target")

@@ -16,7 +16,7 @@ SCHEMA = 1
 EXIT = {OK: 0, BROKEN: 1, LESS: 2}
 """By the worst state of all."""
 
-WIDTH = 100
+WIDEST = 100
 LABEL = 14
 INDENT = 10
 
@@ -80,10 +80,12 @@ def as_object(report: Report, at: float, hostname: str, user: str) -> dict[str, 
     }
 
 
-def text(report: Report) -> str:
-    lines = ["this program", *_rows(report.client)]
+def text(report: Report, columns: int = WIDEST) -> str:
+    """``columns``: of the terminal."""
+    width = max(20, min(WIDEST, columns) - INDENT - LABEL)
+    lines = ["this program", *_rows(report.client, width)]
     for target in report.targets:
-        lines += ["", f"{printable(target.name)}, as the agent there sees it", *_rows(target.capabilities)]
+        lines += ["", f"{printable(target.name)}, as the agent there sees it", *_rows(target.capabilities, width)]
     return "\n".join([*lines, "", summary(report)])
 
 
@@ -96,22 +98,22 @@ def summary(report: Report) -> str:
     return f"{', '.join(parts)}; the rest is well."
 
 
-def _rows(capabilities: Sequence[Capability]) -> list[str]:
+def _rows(capabilities: Sequence[Capability], width: int) -> list[str]:
     lines = []
     for one in capabilities:
         state = one.state.upper() if one.state == BROKEN else one.state
-        first, *rest = _wrapped(one.found) or [""]
+        first, *rest = _wrapped(one.found, width) or [""]
         lines.append(f"  {state:<{INDENT - 3}} {printable(one.id):<{LABEL - 1}} {first}".rstrip())
         lines += [" " * (INDENT + LABEL) + line for line in rest]
         for label, words in (("costs", one.cost), ("try", one.try_)):
-            for place, line in enumerate(_wrapped(words)):
+            for place, line in enumerate(_wrapped(words, width - 7)):
                 head = f"{label + ':':<7}" if place == 0 else " " * 7
                 lines.append(" " * (INDENT + LABEL) + head + line)
     return lines
 
 
-def _wrapped(words: str) -> list[str]:
-    return wrap(printable(words), WIDTH - INDENT - LABEL) if words else []
+def _wrapped(words: str, width: int) -> list[str]:
+    return wrap(printable(words), width) if words else []
 
 
 def capability_of(body: Mapping[str, Any]) -> Capability:
