@@ -2,8 +2,8 @@
 
 - invalid UTF-8 becomes U+FFFD, one for each byte;
 - escape and other control characters become control pictures (``␛ ␀ ␈ ␡``);
-- C1 controls, direction overrides and isolates, zero-width, unassigned and other invisible characters become
-  ``⟨U+202E⟩``;
+- C1 controls, direction overrides and isolates, zero-width, unassigned and other invisible characters, and those
+  whose width terminals do not agree on, become ``⟨U+202E⟩``;
 - tabs are expanded, other blanks become spaces, and colour (SGR) sequences are dropped.
 """
 
@@ -19,7 +19,13 @@ TAB = 8
 
 SGR = re.compile(rb"\x1b\[[0-9;:]*m")
 
-_PRESENTATION = (0xFE0E, 0xFE0F)  # text or emoji form of the character before: dropped, they change widths only
+_PRESENTATION = frozenset({0xFE0E, 0xFE0F, *range(0x1F3FB, 0x1F400)})
+"""Text or emoji form, and skin colour, of the character before: dropped, since they change its looks and its width."""
+
+_UNSURE = frozenset(range(0x3248, 0x3250))
+"""Two cells to the C library, one to others (East Asian width "ambiguous"), as those of category Mc are one cell to
+some and none to others: a row that is wider than was counted pushes what stands beside it off the screen."""
+
 _INVISIBLE = {
     # Default-ignorable or blank although category L, M or S (Unicode 15, DerivedCoreProperties)
     0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0,
@@ -51,9 +57,10 @@ def _safe(code: int) -> str:
         return "\ufffd"
     if code in _PRESENTATION:
         return ""
-    if unicodedata.category(character) == "Zs":
+    category = unicodedata.category(character)
+    if category == "Zs":
         return " "
-    if code in _INVISIBLE or not character.isprintable():
+    if code in _INVISIBLE or code in _UNSURE or category == "Mc" or not character.isprintable():
         return f"⟨U+{code:04X}⟩"
     return character
 

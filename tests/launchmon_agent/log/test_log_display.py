@@ -37,6 +37,7 @@ from launchmon_agent.log.display import LIMIT, text_of
         (b"\x1b\tx", "␛       x"),
         ("e\u0301 cafe\u0301".encode(), "e\u0301 cafe\u0301"),
         (("z" + "\u0301" * 30 + "!").encode(), "z⟨30 combining marks⟩!"),
+        ("👍🏽 \u0915\u093f ㉈".encode(), "👍 \u0915⟨U+093F⟩ ⟨U+3248⟩"),
     ],
 )
 def test_what_would_act_is_shown(data: bytes, text: str) -> None:
