@@ -16,9 +16,9 @@ class Action:
     help: str
     """A sentence, for the help screen and the palette."""
     scope: str
-    """Where it works: app (everywhere), run (the main screen), panel (a focused panel), paging (screens where Space
-    turns the page), replay (the main screen over a recording), stacks, verdict, relaunch or ledger (the screens of that
-    name) or home (the list of runs)."""
+    """Where it works: app (everywhere), run (the main screen), nodes (the same, of a run on several), panel (a focused
+    panel), paging (screens where Space turns the page), replay (the main screen over a recording), stacks, verdict,
+    relaunch or ledger (the screens of that name) or home (the list of runs)."""
     footer: int = 0
     """Place in the footer, from 1 (the last to leave when room is short); 0 keeps it out."""
     confirm: bool = False
@@ -263,6 +263,8 @@ ACTIONS: tuple[Action, ...] = (
         20,
     ),
     Action("reset", ("escape",), "back", "Close the search, then the filter, then the expanded panel.", "run"),
+    # the run, on several nodes
+    Action("log-node", ("c",), "next node", "Show the log of the next node.", "nodes", 15),
     # a focused panel
     Action("focus-next", ("tab",), "next panel", "Move the focus to the next panel.", "panel"),
     Action("focus-previous", ("shift+tab",), "previous panel", "Move the focus to the panel before.", "panel"),
@@ -450,6 +452,7 @@ ACTIONS: tuple[Action, ...] = (
 SCOPES = {
     "app": "Everywhere",
     "run": "The run",
+    "nodes": "A run on several nodes",
     "panel": "A panel, or a list, that has the focus",
     "paging": "Where Space turns the page: the run, the stacks, the verdict",
     "replay": "A recording",
@@ -463,6 +466,7 @@ SCOPES = {
 
 TOGETHER = (
     ("run", "panel", "paging"),
+    ("run", "nodes", "panel", "paging"),
     ("replay", "run", "panel"),
     ("stacks", "panel", "paging"),
     ("verdict", "panel", "paging"),

@@ -36,8 +36,11 @@ def path(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def remember(where: Target, environment: Mapping[str, str] = os.environ) -> None:
-    """Put a target first. This machine is not one to be found again. A file that cannot be written is gone without."""
-    if where.kind == "local":
+    """Put a target first. This machine is not one to be found again, nor is a node of a job, which ends.
+
+    A file that cannot be written is gone without.
+    """
+    if where.kind == "local" or where.job is not None:
         return
     others = [recent for recent in load(environment) if recent.target != where]
     rows = [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from launchmon.tui.format import duration, size
+from launchmon.victim import Victim
 from launchmon_agent.sglang.rail import RAIL
 
 Row = Sequence[str]
@@ -25,6 +26,8 @@ def diagnosis_text(found: Mapping[str, Any]) -> str:
         lines += [f"log   {run['log'] or 'none that can be read'}"]
         if run["simulated"]:
             lines += ["      SIMULATED: this is launchmon's demo, no GPU and no model is used"]
+    if len(found["targets"]) > 1:
+        lines += ["", *_table(("NODE", "NAME", "HOST", "LINK", "CLOCK"), map(_target, found["targets"]))]
     lines += ["", *_phases(found["phases"])]
     if found["ranks"]:
         lines += ["", *rank_lines(found["ranks"])]
@@ -37,20 +40,45 @@ def diagnosis_text(found: Mapping[str, Any]) -> str:
 
 def rank_lines(ranks: Sequence[Mapping[str, Any]]) -> list[str]:
     """Of a diagnosis: one line a rank, below a heading."""
-    return _table(("RANK", "PID", "S", "CPU", "GPU", "ANON", "FILE", "PHASE", "SILENT"), map(_rank, ranks))
+    return _by_node(("RANK", "PID", "S", "CPU", "GPU", "ANON", "FILE", "PHASE", "SILENT"), ranks, _rank)
 
 
 def gpu_lines(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
-    return _table(("GPU", "NAME", "MEMORY", "UTIL", "POWER", "°C"), map(_gpu, gpus))
+    return _by_node(("GPU", "NAME", "MEMORY", "UTIL", "POWER", "°C"), gpus, _gpu)
+
+
+def _by_node(heads: Row, found: Sequence[Mapping[str, Any]], row: Callable[[Mapping[str, Any]], Row]) -> list[str]:
+    """With the node in front where there are several."""
+    if len({one["node"] for one in found}) < 2:
+        return _table(heads, map(row, found))
+    rows = [("-" if one["node"] is None else str(one["node"]), *row(one)) for one in found]
+    return _table(("NODE", *heads), rows)
+
+
+def _target(target: Mapping[str, Any]) -> Row:
+    return (
+        str(target["node"]),
+        target["name"],
+        target["hostname"] or "-",
+        target["problem"] or target["link"],
+        f"{target['clock_offset_s']:+.1f} s",
+    )
 
 
 def runs_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """Grouped by target where rows name theirs."""
     if not found:
         return "No SGLang run is on this machine, and none was launched here.\n  try: launchmon demo"
+    targets = list(dict.fromkeys(item.get("target") for item in found))
+    if len(targets) > 1:
+        groups = [
+            (name, [{**item, "target": None} for item in found if item.get("target") == name]) for name in targets
+        ]
+        return "\n\n".join(f"{name}:\n{runs_text(group)}" for name, group in groups)
     rows = [
         (
             item["id"] or "-",
-            item["state"],
+            f"on {item['host']}" if item["state"] == "elsewhere" else item["state"],
             str(item["pid"] or "-"),
             str(item["port"] or "-"),
             f"tp{item['tp']}"
@@ -65,10 +93,13 @@ def runs_text(found: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(_table(("ID", "STATE", "PID", "PORT", "SIZE", "MODEL", "AGE", "BY"), rows))
 
 
-def kill_plan_text(victims: Sequence[tuple[int, str, str | None, str | None]]) -> str:
-    """``victims``: pid, role, rank, title of each."""
-    rows = [(str(pid), rank or role, title or "") for pid, role, rank, title in victims]
-    return "\n".join(["These processes will be ended:", *_table(("PID", "ROLE", "TITLE"), rows)])
+def kill_plan_text(victims: Sequence[Victim]) -> str:
+    rows: list[Row] = [(str(one.pid), one.rank or one.role, one.title or "") for one in victims]
+    heads: Row = ("PID", "ROLE", "TITLE")
+    if any(one.node is not None for one in victims):
+        rows = [(str(one.node), *row) for one, row in zip(victims, rows, strict=True)]
+        heads = ("NODE", *heads)
+    return "\n".join(["These processes will be ended:", *_table(heads, rows)])
 
 
 def kill_result_text(result: Mapping[str, Any]) -> str:

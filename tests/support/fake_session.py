@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from launchmon.victim import Victim
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
+from launchmon_agent.judge.cluster import Node
 from launchmon_agent.log.level import LEVELS
 from launchmon_agent.log.only import EVERYTHING, Only
 from launchmon_agent.wire import Hello
@@ -279,7 +281,7 @@ class FakeSession:
     read_only: bool = False
     log_is_read: bool = True
     text: FakeLog = field(default_factory=FakeLog)
-    plan: list[tuple[int, str, str | None, str | None]] = field(default_factory=list)
+    plan: list[Victim] = field(default_factory=list)
     refusal: Refused | None = None
     """Raised by every request while it is set."""
     since_event: float | None = 0.4
@@ -305,6 +307,7 @@ class FakeSession:
     """What :meth:`recording` gives."""
     installed: dict[str, str] = field(default_factory=dict)
     hello: Hello | None = None
+    nodes: tuple[Node, ...] = ()
     planned: list[dict[str, Any]] = field(default_factory=list)
     relaunched: list[dict[str, Any]] = field(default_factory=list)
     plan_gate: asyncio.Event | None = None
@@ -384,7 +387,7 @@ class FakeSession:
                 return one.offset
         raise Refused(f"the log has no {'line' if moment is None else 'time'} {moment or line}")
 
-    async def kill_plan(self) -> Sequence[tuple[int, str, str | None, str | None]]:
+    async def kill_plan(self) -> Sequence[Victim]:
         self._request()
         return list(self.plan)
 
@@ -622,9 +625,9 @@ def _launched(ranks: int) -> FakeSession:
         attempt=3,
     )
     session.plan = [
-        (48001, "launcher", None, "python3 -m sglang.launch_server"),
-        *((48100 + rank, "scheduler", f"TP{rank}", f"sglang::scheduler_TP{rank}") for rank in range(ranks)),
-        (48150, "detokenizer", None, "sglang::detokenizer"),
+        Victim(48001, "launcher", None, "python3 -m sglang.launch_server"),
+        *(Victim(48100 + rank, "scheduler", f"TP{rank}", f"sglang::scheduler_TP{rank}") for rank in range(ranks)),
+        Victim(48150, "detokenizer", None, "sglang::detokenizer"),
     ]
     return session
 

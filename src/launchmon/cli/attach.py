@@ -46,10 +46,16 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     """
     need_terminal("launchmon diagnose")
     wanted = chosen(**which)
-    if not wanted and sum(item["state"] == "running" for item in run_async(list_runs())) > 1:
+    if not wanted and _several(run_async(list_runs())):
         pick_and_attach(read_only, on_verdict)
         return
     say_how_to_return(show(opener(wanted), on_verdict=on_verdict, read_only=read_only).session)
+
+
+def _several(runs: Sequence[dict[str, Any]]) -> bool:
+    """Whether there is a choice: two servers of one machine. Of several machines each has one, as nodes of one run."""
+    running = [run.get("target") for run in runs if run["state"] == "running"]
+    return len(set(running)) < len(running)
 
 
 def opener(which: dict[str, Any], where: Sequence[Target] | None = None) -> Callable[[Asker], Awaitable[AnySession]]:
@@ -129,7 +135,7 @@ def _found(item: dict[str, Any], where: Sequence[Target]) -> Found:
 
     return Found(
         label=item["name"] or item["id"] or f"pid {item['pid']}",
-        selector=({"run": item["id"]} if item["id"] else {"pid": item["pid"]}, where),
+        selector=(_selector(item), where),
         model=item["model"],
         tp=item["tp"],
         port=item["port"],
@@ -138,5 +144,14 @@ def _found(item: dict[str, Any], where: Sequence[Target]) -> Found:
         launched=item["launched"],
         pid=item["pid"],
         age_s=None if item["started"] is None else time.time() - item["started"],
+        target=item.get("target"),
         notes=("simulated",) if item["simulated"] else (),
     )
+
+
+def _selector(item: dict[str, Any]) -> dict[str, Any]:
+    """An id and a pid are of one machine. On several, it is the name or the port that means the run on each."""
+    if "target" in item:
+        wide = {"run": item["name"], "port": item["port"]}
+        return next(({key: value} for key, value in wide.items() if value is not None), {})
+    return {"run": item["id"]} if item["id"] else {"pid": item["pid"]}

@@ -15,9 +15,9 @@ import click
 from launchmon import recent
 from launchmon.cli.asking import at_hand
 from launchmon.cluster.session import AnySession, ClusterSession
-from launchmon.connect import Asker, target
+from launchmon.connect import Asker, slurm, target
 from launchmon.connect.opening import open_pipe
-from launchmon.connect.target import LOCAL, Target
+from launchmon.connect.target import LOCAL, Target, options_of
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 
@@ -44,6 +44,9 @@ def complain(refused: Refused) -> None:
 _TARGETS = "launchmon.targets"
 """Where the context of a verb keeps the targets that were named."""
 
+_JOB = "launchmon.job"
+"""Where it keeps the Slurm job."""
+
 
 def targets(function: F) -> F:
     """The options that say on which machines: the same for every verb. :func:`named_targets` has their values."""
@@ -54,7 +57,18 @@ def targets(function: F) -> F:
 
         return callback
 
+    def keep_job(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.meta[_JOB] = slurm.job(value)
+
     for option in (
+        click.option(
+            "--slurm",
+            expose_value=False,
+            callback=keep_job,
+            metavar="JOBID",
+            help="On the nodes of this Slurm job. Slurm is asked here, or on the login node that --on or --via names.",
+        ),
         click.option(
             "--via",
             multiple=True,
@@ -77,10 +91,28 @@ def targets(function: F) -> F:
 
 
 def named_targets() -> tuple[Target, ...]:
-    """Of the verb that runs; this machine, when none was named."""
+    """Of the verb that runs; this machine, when none was named. A Slurm job is one: :func:`nodes_of` asks for its
+    nodes. Raises :class:`Refused`."""
     context = click.get_current_context(silent=True)
-    named = context.meta.get(_TARGETS, ()) if context is not None else ()
-    return tuple(named) or (LOCAL,)
+    meta = {} if context is None else context.meta
+    named = tuple(meta.get(_TARGETS, ())) or (LOCAL,)
+    if _JOB not in meta:
+        return named
+    if len(named) > 1:
+        raise Refused(
+            "--slurm finds the nodes by itself, and several targets were named beside it",
+            "one --on or --via may say where Slurm is asked: the login node",
+            f"launchmon attach --slurm {meta[_JOB]} --on LOGINHOST",
+        )
+    return (slurm.in_job(meta[_JOB], named[0]),)
+
+
+async def nodes_of(where: Sequence[Target], asker: Asker | None = None) -> tuple[Target, ...]:
+    """The targets themselves, each Slurm job as its nodes. Raises :class:`Refused`."""
+    found: list[Target] = []
+    for one in where:
+        found += await slurm.nodes(one, asker or at_hand()) if one.kind == "slurm" else (one,)
+    return tuple(found)
 
 
 def selectors(function: F) -> F:
@@ -134,8 +166,10 @@ def say_how_to_return(left: SessionLike | None, where: Sequence[Target] | None =
     run = left.model.run
     if not any(process.pid == run.pid for process in left.model.processes.processes):
         return
-    options = [word for one in where or named_targets() for word in one.options]
-    how = shlex.join(["launchmon", "attach", *options, *([run.id] if run.launched else ["--pid", str(run.pid)])])
+    which = [run.id] if run.launched else ["--pid", str(run.pid)]
+    if left.nodes:  # an id or a pid is of one node
+        which = [run.name] if run.launched and run.name else []
+    how = shlex.join(["launchmon", "attach", *options_of(where or named_targets()), *which])
     click.echo(f"{run.name or run.model or 'The server'} goes on (pid {run.pid}). To come back: {how}")
 
 
@@ -159,9 +193,11 @@ class LinkReporter:
 
 
 @asynccontextmanager
-async def session(read_only: bool = False, asker: Asker | None = None) -> AsyncIterator[AnySession]:
-    """A session with the agents on the targets that were named. Raises :class:`Refused`."""
-    opened = await open_session(read_only, asker, attended=False)
+async def session(
+    read_only: bool = False, asker: Asker | None = None, where: Sequence[Target] | None = None
+) -> AsyncIterator[AnySession]:
+    """A session with the agents on the targets that were named, or on others. Raises :class:`Refused`."""
+    opened = await open_session(read_only, asker, attended=False, where=where)
     LinkReporter(opened)
     try:
         yield opened
@@ -180,8 +216,8 @@ async def open_session(
 
     ``attended``: a person can ask for another attempt at a lost link. Raises :class:`Refused`.
     """
-    named = where or named_targets()
     asker = asker or at_hand()
+    named = await nodes_of(where or named_targets(), asker)
     if len(named) == 1:
         return await open_on(named[0], read_only, asker, attended=attended)
     openers = [(one.label, partial(open_on, one, read_only, asker, attended=attended)) for one in named]

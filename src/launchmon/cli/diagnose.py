@@ -40,4 +40,4 @@ async def _look(which: dict[str, Any], seconds: float) -> dict[str, Any]:
         await asyncio.sleep(seconds)
         while opened.link.state != "ended" and not opened.log_is_read:
             await asyncio.sleep(0.2)
-        return diagnosis(opened.model, opened.hello, opened.target)
+        return diagnosis(opened.model, opened.hello, opened.target, opened.link.state, opened.nodes)

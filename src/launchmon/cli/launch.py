@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from launchmon import split as beside
 from launchmon.cli.common import (
     named_targets,
     need_terminal,
+    nodes_of,
     on_verdict,
     open_session,
     run_async,
@@ -21,11 +23,11 @@ from launchmon.cli.common import (
     targets,
 )
 from launchmon.cli.showing import effective, show
-from launchmon.cluster.launching import commands
+from launchmon.cluster.launching import commands, shared_name
 from launchmon.cluster.session import AnySession, ClusterSession
 from launchmon.config import PREPARATIONS
 from launchmon.connect import Asker
-from launchmon.connect.target import LOCAL
+from launchmon.connect.target import LOCAL, Target
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Notice, Run
 
@@ -86,17 +88,19 @@ def command(
         "login": named_targets() != (LOCAL,),
     }
     if detach:
-        run = run_async(_start(plan))
+        run, several = run_async(_start(plan))
         for preparation in run.preparations:
             click.echo(f"prepared: {preparation}", err=True)
-        click.echo(json.dumps({"id": run.id, "pid": run.pid, "log": run.log}) if as_json else run.id)
+        shown = {"id": run.id, "pid": run.pid, "log": run.log, "name": run.name}
+        click.echo(json.dumps(shown) if as_json else run.name if several else run.id)
         return
     need_terminal("launchmon launch --detach -- …")
 
     async def opened(asker: Asker) -> AnySession:
-        session = await open_session(asker=asker)
+        where = await nodes_of(named_targets(), asker)
+        session = await open_session(asker=asker, where=where)
         try:
-            run = await _launch(session, plan)
+            run = await _launch(session, plan, where)
         except Refused:
             await session.close()
             raise
@@ -135,16 +139,21 @@ def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
-async def _launch(session: AnySession, plan: dict[str, Any]) -> Run:
-    """On each of several targets with its own --node-rank. Raises :class:`Refused`."""
-    if isinstance(session, ClusterSession):
-        return await session.launch([{**plan, "argv": list(one)} for one in commands(plan["argv"], named_targets())])
-    return await session.launch(**plan)
+async def _launch(session: AnySession, plan: dict[str, Any], where: Sequence[Target]) -> Run:
+    """On each of several targets with its own --node-rank, under one name. Raises :class:`Refused`."""
+    if not isinstance(session, ClusterSession):
+        return await session.launch(**plan)
+    name = plan["name"] or shared_name(plan["argv"], time.time())
+    return await session.launch(
+        [{**plan, "argv": list(one), "name": name} for one in commands(plan["argv"], where)], where
+    )
 
 
-async def _start(plan: dict[str, Any]) -> Run:
-    async with session() as opened:
-        run = await _launch(opened, plan)
+async def _start(plan: dict[str, Any]) -> tuple[Run, bool]:
+    """The run, and whether it is on several nodes: then its name means it on each of them."""
+    where = await nodes_of(named_targets())
+    async with session(where=where) as opened:
+        run = await _launch(opened, plan, where)
         for notice in opened.model.notices:
             click.echo(f"{notice.source}: {notice.text}", err=True)
-        return run
+        return run, bool(opened.nodes)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from launchmon.cli.common import open_session
+from launchmon.cluster.reading import node_by_node
 from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
 from launchmon.connect.target import LOCAL, Target
@@ -41,6 +42,8 @@ async def open_recording(
 async def _of_agent(session: AnySession, **selector: str) -> ReplaySession:
     """The agent sends the recording and goes on reading the log."""
     try:
+        if session.nodes:
+            raise node_by_node()
         await session.attach(**selector)
         recorded = await asyncio.to_thread(Recorded, await session.recording())
         return ReplaySession(recorded, session.target, session, owns_log=True)

@@ -11,6 +11,7 @@ import click
 
 from launchmon.cli.common import chosen, open_session, run_async, selectors
 from launchmon.cli.recordings import names_file, open_recording
+from launchmon.cluster.reading import node_by_node
 from launchmon.cluster.session import AnySession
 from launchmon.redact import told
 from launchmon.replay.session import ReplaySession
@@ -67,6 +68,8 @@ async def _source(which: dict[str, Any]) -> AsyncIterator[AnySession | ReplaySes
     wanted = chosen(**which)
     session = await open_session(read_only=True)
     try:
+        if session.nodes:
+            raise node_by_node()
         run = await session.attach(**wanted)
         if not run.launched:
             await asyncio.sleep(LOOK_S)

@@ -59,4 +59,4 @@ async def _wait(which: dict[str, Any], timeout: float | None, on_verdict: str) -
                 raise
             complain(refused)
             status = CRASHED
-        return status, diagnosis(opened.model, opened.hello, opened.target)
+        return status, diagnosis(opened.model, opened.hello, opened.target, opened.link.state, opened.nodes)

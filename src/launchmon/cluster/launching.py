@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import time
 from collections.abc import Sequence
 
 from launchmon.connect.target import Target
 from launchmon_agent.errors import Refused
+from launchmon_agent.sglang.command import parse
 
 PORT = 20000
 """Of the rendezvous, where the command does not say. Not the server's own port, nor one near it that SGLang derives."""
@@ -15,6 +18,12 @@ _NODES = ("--nnodes",)
 _RANK = ("--node-rank",)
 _ADDRESS = ("--dist-init-addr", "--nccl-init-addr")
 """The older name is of releases before 0.4."""
+
+
+def shared_name(argv: Sequence[str], now: float) -> str:
+    """By which the run is found on every node, where none was given: its model and the time of day."""
+    model = os.path.basename((parse(argv).model or "").rstrip("/")) or "run"
+    return f"{model}-{time.strftime('%H%M%S', time.localtime(now))}"
 
 
 def commands(argv: Sequence[str], targets: Sequence[Target]) -> list[tuple[str, ...]]:
@@ -51,6 +60,8 @@ def _value(argv: Sequence[str], names: Sequence[str]) -> str | None:
 
 def _address(target: Target) -> str:
     """Under which the other nodes reach this one. Only what is an address for everybody will do, not an alias."""
+    if target.job is not None:  # Slurm's nodes know each other by these names
+        return target.name
     host = target.spec.rpartition("@")[2] if target.kind == "ssh" else ""
     if host.startswith("["):
         return host.partition("]")[0] + "]"

@@ -137,15 +137,14 @@ class ClusterModel(RunModel):
 
     def _stacks_of_all(self, newest: Stacks) -> Stacks:
         """The newest dump of each node, as one. It replaces a dump that it completes."""
-        whole = combine(
-            [
-                dump
-                for dump in self._all(Stacks)
-                if dump.automatic == newest.automatic and abs(dump.at - newest.at) <= TOGETHER_S
-            ]
-        )
-        self.stacks = [dump for dump in self.stacks if dump.id != whole.id]
-        return whole
+        parts = [
+            dump
+            for dump in self._all(Stacks)
+            if dump.automatic == newest.automatic and abs(dump.at - newest.at) <= TOGETHER_S
+        ]
+        completed = {dump.id for dump in parts}
+        self.stacks = [dump for dump in self.stacks if dump.id not in completed]
+        return combine(parts)
 
     def _keep(self, node: int, event: Event) -> None:
         self._latest[type(event), node] = event

@@ -7,22 +7,21 @@ is reported node by node. A node without the run is asked again from time to tim
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import dataclasses
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from launchmon.cluster.clocks import Offset, measure
+from launchmon.cluster.member import Member, Opener, number_members, open_members
 from launchmon.cluster.model import ClusterModel
+from launchmon.cluster.reading import Reading
+from launchmon.connect.target import Target, options_of
 from launchmon.link import Link
-from launchmon.session import Session, Victim
+from launchmon.session import Session
+from launchmon.victim import Victim
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Notice, Run, Stacks
+from launchmon_agent.events import Event, Notice, RankStack, Run, Stacks
 from launchmon_agent.judge.cluster import Node, judge_cluster
-from launchmon_agent.log.only import EVERYTHING, Only
-from launchmon_agent.log.search import Counted, Found
-from launchmon_agent.log.window import Window
 from launchmon_agent.wire import Hello
 
 AGAIN_S = 5.0
@@ -33,21 +32,7 @@ JUDGE_S = 1.0
 T = TypeVar("T")
 
 
-@dataclasses.dataclass
-class Member:
-    """One node. ``session`` is None where it could not be reached: ``problem`` says why."""
-
-    label: str
-    session: Session | None
-    problem: str | None = None
-    attached: bool = False
-    absent: bool = False  # it was asked, and no server is there
-    number: int = -1  # --node-rank
-    offset: Offset = dataclasses.field(default_factory=Offset)
-    followed: object = None  # the model whose events were folded
-
-
-class ClusterSession:
+class ClusterSession(Reading):
     """See the module. Made by :meth:`open`; then :meth:`attach` or :meth:`launch`."""
 
     def __init__(
@@ -63,23 +48,9 @@ class ClusterSession:
         self._shown = 0
 
     @classmethod
-    async def open(
-        cls, openers: Sequence[tuple[str, Callable[[], Awaitable[Session]]]], *, read_only: bool = False
-    ) -> ClusterSession:
-        """``openers``: label and opener of each node. Raises the first :class:`Refused` when none can be reached."""
-        found = await asyncio.gather(*(opener() for _, opener in openers), return_exceptions=True)
-        members = []
-        for (label, _), session in zip(openers, found, strict=True):
-            if isinstance(session, Session):
-                hostname = session.hello.hostname if session.hello is not None else ""
-                members.append(Member(label if " " not in label else hostname or label, session))
-            elif isinstance(session, Refused):
-                members.append(Member(label, None, f"{session.what}{f' ({session.cause})' if session.cause else ''}"))
-            else:
-                raise session
-        if not any(member.session for member in members):
-            raise next(one for one in found if isinstance(one, Refused))
-        return cls(members, read_only=read_only)
+    async def open(cls, openers: Sequence[Opener], *, read_only: bool = False) -> ClusterSession:
+        """Raises the first :class:`Refused` when no node can be reached."""
+        return cls(await open_members(openers), read_only=read_only)
 
     # --------------------------------------------------------------------------------------------------- what is known
 
@@ -107,7 +78,7 @@ class ClusterSession:
     @property
     def nodes(self) -> tuple[Node, ...]:
         """As the judge takes them, by number."""
-        return tuple(self._node(member) for member in self._ordered())
+        return tuple(member.node for member in self._ordered())
 
     @property
     def log_is_read(self) -> bool:
@@ -132,10 +103,6 @@ class ClusterSession:
         while self.link.state != "live":
             await self._attached()[0][1].back()
 
-    @property
-    def local_log(self) -> str | None:
-        return self._reader().local_log
-
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
@@ -149,88 +116,74 @@ class ClusterSession:
     async def attach(self, **selectors: Any) -> Run:
         """Follow the run on every node that has it. Raises :class:`Refused` where none has."""
         self._selectors = selectors
-        return await self._begin(lambda session: session.attach(**selectors))
+        return self._begun(await self._begin_all(lambda session: session.attach(**selectors)))
 
-    async def launch(self, plans: Sequence[dict[str, Any]]) -> Run:
-        """Start a run on every node, ``plans`` in order of the targets; nothing is started unless all are reached.
+    async def launch(self, plans: Sequence[dict[str, Any]], targets: Sequence[Target]) -> Run:
+        """Start a run on every node, ``plans`` in order of the ``targets``; nothing is started unless all are reached.
 
         Raises :class:`Refused` that says what was started where not all were.
         """
         unreached = [member for member in self._members if member.session is None]
         if unreached:
-            raise Refused(f"{unreached[0].label} cannot be reached", unreached[0].problem or "", "")
+            raise Refused(f"{unreached[0].label} cannot be reached", unreached[0].problem or "")
         plan_of = {id(member.session): plan for member, plan in zip(self._members, plans, strict=True)}
-        return await self._begin(lambda session: session.launch(**plan_of[id(session)]), all_or_none=True)
-
-    async def _begin(self, follow: Callable[[Session], Awaitable[Run]], *, all_or_none: bool = False) -> Run:
-        refusals: list[tuple[Member, Refused]] = []
-
-        async def begin(member: Member, session: Session) -> None:
-            with contextlib.suppress(Refused):
-                member.offset = await measure(lambda: _time_of(session))
-            try:
-                member.number = (await follow(session)).node_rank
-            except Refused as refused:
-                refusals.append((member, refused))
-                member.problem = refused.what
-                member.absent = not await _serves(session)
-            else:
-                member.attached = True
-
-        await asyncio.gather(*(begin(member, session) for member, session in self._sessions()))
-        attached = [member for member in self._members if member.attached]
-        if not attached:
-            raise refusals[0][1]
-        if refusals and all_or_none:
+        refusals = await self._begin_all(lambda session: session.launch(**plan_of[id(session)]))
+        started = [member for member in self._members if member.attached]
+        if refusals and started:
             member, refused = refusals[0]
+            where = [target for one, target in zip(self._members, targets, strict=True) if one.attached]
+            cause = f"{refused.cause}; " if refused.cause else ""
             raise Refused(
                 f"{member.label}: {refused.what}",
-                f"{refused.cause}; started nevertheless on {', '.join(one.label for one in attached)}",
-                f"launchmon kill {' '.join(f'--on {one.label}' for one in attached)}",
+                f"{cause}started nevertheless on {', '.join(one.label for one in started)}",
+                shlex.join(["launchmon", "kill", *options_of(where), plans[0].get("name") or ""]).rstrip(" '"),
             )
-        self._number()
+        return self._begun(refusals)
+
+    async def _begin_all(self, follow: Callable[[Session], Awaitable[Run]]) -> list[tuple[Member, Refused]]:
+        members = [member for member, _ in self._sessions()]
+        found = await asyncio.gather(*(member.begin(follow) for member in members))
+        return [(member, refused) for member, refused in zip(members, found, strict=True) if refused is not None]
+
+    def _begun(self, refusals: Sequence[tuple[Member, Refused]]) -> Run:
+        if not any(member.attached for member in self._members):
+            raise refusals[0][1]
+        number_members(self._members)
         for member, session in self._sessions():
             self._follow(member, session)
         self._rebuild()
         self._tasks.append(asyncio.create_task(self._keep_judging()))
-        if not all_or_none:
-            self._tasks.append(asyncio.create_task(self._look_again()))
+        self._tasks.append(asyncio.create_task(self._keep_looking()))
         assert self.model.run is not None
         return self.model.run
 
-    def _number(self) -> None:
-        """Node numbers are those of the runs; a node without one takes the first that is free."""
-        taken = [member.number for member in self._members if member.attached]
-        if len(set(taken)) < len(taken):
-            labels = [member.label for member in self._members if member.attached]
-            raise Refused(
-                f"the servers on {' and '.join(labels)} are not nodes of one run",
-                f"they have the same --node-rank: {', '.join(map(str, taken))}",
-                f"launchmon attach --on {labels[0]}",
-            )
-        free = (number for number in range(len(taken) + len(self._members)) if number not in taken)
-        for member in self._members:
-            if not member.attached:
-                member.number = next(free)
-
-    async def _look_again(self) -> None:
-        """A node that was not there, or had no server, may have one now."""
+    async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(AGAIN_S)
-            for member, session in self._sessions():
-                if member.attached or session.link.state != "live":
-                    continue
-                try:
-                    run = await session.attach(**self._selectors)
-                except Refused:
-                    continue
-                member.attached, member.absent, member.problem, member.number = True, False, None, run.node_rank
-                self._rebuild()
+            await self.look_again()
+
+    async def look_again(self) -> None:
+        """A node that had no server may have one now."""
+        for member, session in self._sessions():
+            if member.attached or member.stranger or session.link.state != "live":
+                continue
+            if await member.begin(lambda one: one.attach(**self._selectors)) is None:
+                self._take_in(member)
+
+    def _take_in(self, member: Member) -> None:
+        """What has been found there since. The numbers of nodes without a run give way."""
+        if any(other.attached and other is not member and other.number == member.number for other in self._members):
+            member.attached, member.stranger = False, True
+            member.problem = f"its server is another run's: it has --node-rank {member.number} too"
+        number_members(self._members)
+        self._rebuild()
 
     # --------------------------------------------------------------------------------------------------------- folding
 
     def _follow(self, member: Member, session: Session) -> None:
         def take(event: Event) -> None:
+            if not member.attached:
+                return
             if member.followed is not session.model:
                 self._rebuild()
             else:
@@ -266,24 +219,11 @@ class ClusterSession:
     def _judge(self) -> None:
         self.model.fold(judge_cluster(self.nodes, self._clock()))
 
-    def _node(self, member: Member) -> Node:
-        session, problem = member.session, member.problem
-        if session is not None and session.link.state != "live":
-            problem = f"the link is {session.link.state}: {session.link.message}"
-        return Node(
-            number=member.number,
-            label=member.label,
-            model=session.model if session is not None and member.attached else None,
-            problem=problem,
-            offset_s=member.offset.correction,
-            absent=member.absent,
-        )
-
     def _changed(self) -> None:
         for callback in tuple(self._subscribers):
             callback()
 
-    # --------------------------------------------------------------------------------------------- what reads: one node
+    # ---------------------------------------------------------------------------------------------------- the log shown
 
     @property
     def shown_log(self) -> tuple[int, str]:
@@ -292,66 +232,48 @@ class ClusterSession:
 
     def show_next_log(self) -> None:
         """The log of the next node that has the run."""
-        numbers = sorted(member.number for member in self._members if member.attached)
+        numbers = [member.number for member, _ in self._attached()]
         later = [number for number in numbers if number > self._shown]
         self._shown = (later or numbers)[0]
         self.model.show_log_of(self._shown)
         self._changed()
 
     def _reader(self) -> Session:
-        for member in self._members:
-            if member.number == self._shown and member.session is not None and member.attached:
-                return member.session
+        for member, session in self._attached():
+            if member.number == self._shown:
+                return session
+        return self._first_attached()
+
+    def _first_attached(self) -> Session:
         return self._attached()[0][1]
-
-    async def window(
-        self, at: int | str, before: int, after: int, only: Only = EVERYTHING, raw: bool = False
-    ) -> Window:
-        return await self._reader().window(at, before, after, only, raw)
-
-    async def search(
-        self, pattern: str, start: int, forward: bool, regex: bool = False, only: Only = EVERYTHING
-    ) -> Found:
-        return await self._reader().search(pattern, start, forward, regex, only)
-
-    async def count(
-        self, pattern: str, start: int, stop: int | None, regex: bool = False, only: Only = EVERYTHING
-    ) -> Counted:
-        return await self._reader().count(pattern, start, stop, regex, only)
-
-    async def place(self, *, line: int | None = None, moment: str | None = None) -> int:
-        return await self._reader().place(line=line, moment=moment)
-
-    async def recording(self) -> list[bytes]:
-        return await self._attached()[0][1].recording()
-
-    async def software(self) -> dict[str, str]:
-        return await self._attached()[0][1].software()
-
-    async def ledger(self, run: str | None = None) -> dict[str, Any]:
-        return await self._attached()[0][1].ledger(run)
-
-    async def request(self, do: str, **args: Any) -> Any:
-        """Of the first node."""
-        return await self._attached()[0][1].request(do, **args)
 
     # --------------------------------------------------------------------------------------------- what acts: all nodes
 
     async def dump(self, native: bool = False, locals_of: str | None = None) -> Stacks:
         """Of all nodes at once, as one. Raises :class:`Refused` when no node gives any."""
-        await self._on_all(lambda session: session.dump(native, locals_of), some=True)
+        refused = (await self._ask_all(lambda session: session.dump(native, locals_of)))[1]
+        if len(refused) == len(self._attached()):
+            raise _of_node(*refused[0])
+        for member, why in refused:
+            self.model.fold_of(member.number, self._unread(member, why))
         dumps = [dump for dump in self.model.stacks if not dump.automatic]
         if not dumps:
             raise Refused("the dumps were taken, and have not arrived", "the link is slow, or lost", "d takes another")
         return dumps[-1]
 
+    def _unread(self, member: Member, why: Refused) -> Stacks:
+        """In place of the dump of a node that gave none: its ranks, with the reason."""
+        at = max((dump.at for dump in self.model.stacks), default=self._clock())
+        stacks = tuple(
+            RankStack(row.pid, row.start_time, row.role, row.rank, problem=why.what, cure=why.try_ or None)
+            for row in (member.session.model.rank_rows() if member.session is not None else ())
+        )
+        return Stacks(at, id=f"refused-{at}", stacks=stacks)
+
     async def kill_plan(self) -> list[Victim]:
-        found = await self._on_all(lambda session: session.kill_plan())
-        return [
-            (pid, role, rank, f"node {number}: {title or role}")
-            for number, victims in found
-            for pid, role, rank, title in victims
-        ]
+        """Node by node."""
+        found = await self._on_all(lambda session: session.kill_plan(), reading=True)
+        return [Victim(*victim[:4], node=number) for number, victims in found for victim in victims]
 
     async def kill(self, force: bool = False) -> dict[str, Any]:
         """On all nodes at once: a node that outlives another only waits for it."""
@@ -365,12 +287,12 @@ class ClusterSession:
         }
 
     async def relaunch_options(self) -> dict[str, Any]:
-        return await self._attached()[0][1].relaunch_options()
+        return await self._first_attached().relaunch_options()
 
     async def relaunch_plan(self, **change: Any) -> dict[str, Any]:
         """Of the first node: the others start the same with their own ``--node-rank``."""
         _refuse_going_back(change)
-        return await self._attached()[0][1].relaunch_plan(**change)
+        return await self._first_attached().relaunch_plan(**change)
 
     async def relaunch(self, **change: Any) -> Run:
         """On all nodes at once, each from its own command. Raises :class:`Refused` naming the nodes that did not."""
@@ -386,11 +308,20 @@ class ClusterSession:
         await asyncio.gather(*(session.close() for _, session in self._sessions()))
 
     async def _on_all(
-        self, ask: Callable[[Session], Coroutine[Any, Any, T]], *, some: bool = False
+        self, ask: Callable[[Session], Coroutine[Any, Any, T]], *, reading: bool = False
     ) -> list[tuple[int, T]]:
-        """Node and answer of each. ``some``: one answer is enough. Raises :class:`Refused` that names the nodes."""
-        if self.read_only and not some:
+        """Number and answer of each. Raises :class:`Refused` that names the node, and those where it was done."""
+        if self.read_only and not reading:
             raise Refused("this view is read-only", "it was opened with --read-only")
+        good, refused = await self._ask_all(ask)
+        if refused:
+            raise _of_node(*refused[0], done=[] if reading else [number for number, _ in good])
+        return good
+
+    async def _ask_all(
+        self, ask: Callable[[Session], Coroutine[Any, Any, T]]
+    ) -> tuple[list[tuple[int, T]], list[tuple[Member, Refused]]]:
+        """At once: the answers with the numbers of their nodes, and the refusals. Raises what is no refusal."""
         attached = self._attached()
         answers = await asyncio.gather(*(ask(session) for _, session in attached), return_exceptions=True)
         good: list[tuple[int, T]] = []
@@ -402,11 +333,7 @@ class ClusterSession:
                 raise answer
             else:
                 good.append((member.number, answer))
-        if refused and not (some and good):
-            member, first = refused[0]
-            done = f"; done on node {', '.join(str(number) for number, _ in good)}" if good else ""
-            raise Refused(f"node {member.number} ({member.label}): {first.what}", f"{first.cause}{done}", first.try_)
-        return good
+        return good, refused
 
     # ------------------------------------------------------------------------------------------------------- the nodes
 
@@ -441,14 +368,8 @@ def _refuse_going_back(change: dict[str, Any]) -> None:
         )
 
 
-async def _serves(session: Session) -> bool:
-    """Whether any server runs on a target."""
-    try:
-        return any(run["state"] == "running" for run in await session.request("runs"))
-    except Refused:
-        return True  # not known, which is not absent
-
-
-async def _time_of(session: Session) -> float:
-    value = await session.request("clock")
-    return float(value)
+def _of_node(member: Member, refused: Refused, done: Sequence[int] = ()) -> Refused:
+    """What a node refused, with its name; ``done``: the nodes that did it."""
+    where = f"done on node {', '.join(map(str, done))}" if done else ""
+    cause = "; ".join(part for part in (refused.cause, where) if part)
+    return Refused(f"node {member.number} ({member.label}): {refused.what}", cause, refused.try_)

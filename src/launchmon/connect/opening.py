@@ -31,11 +31,10 @@ async def _channel(target: Target, asker: Asker) -> Channel:
         return await ProcessChannel.open([*shlex.split(target.spec), bootstrap.COMMAND])
     from launchmon.connect.ssh import open_channel  # asyncssh takes half a second to import
 
-    return await open_channel(target.spec, f"exec {bootstrap.COMMAND}", asker)
+    words = ("exec", target.step, bootstrap.COMMAND)
+    return await open_channel(target.spec, " ".join(filter(None, words)), asker)
 
 
 def _is_packed(target: Target) -> bool:
     """``srun`` passes whole lines on, and would keep compressed bytes until one of them happens to end a line."""
-    if target.kind == "via":
-        return all(os.path.basename(word) != "srun" for word in shlex.split(target.spec))
-    return target.kind != "local"
+    return target.kind != "local" and all(os.path.basename(word) != "srun" for word in shlex.split(target.command))

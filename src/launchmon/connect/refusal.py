@@ -76,7 +76,7 @@ def refusal(target: Target, failure: NotStarted) -> Refused:
     found = _no_python(target, status, printed)
     if found is not None:
         return found
-    if target.kind == "via":
+    if target.command:
         known = _complaint(target, status, printed)
         if known is not None:
             row, program = known
@@ -121,7 +121,8 @@ def _elsewhere(target: Target, looked: Looked) -> Refused:
     known = _CONTAINER_ID.search(cgroup)
     if known is not None and known[1] in (None, *_ENTER):
         enter = f"{_ENTER[known[1] or 'docker']} {known[2][:12]}"
-    prefix = {"local": "", "via": f"{target.spec} ", "ssh": f"ssh {_ssh_words(target.spec)} "}[target.kind]
+    login = f"ssh {_ssh_words(target.spec)}" if target.kind == "ssh" else ""
+    prefix = "".join(f"{part} " for part in (login, target.command) if part)
     more = f", one of {len(looked.containers)}" if len(looked.containers) > 1 else ""
     cause = f"the SGLang server there (pid {pid}{more}) runs in a container, and its Python too"
     return Refused(what, cause, f"--via {shlex.quote(prefix + enter)}")
@@ -136,7 +137,7 @@ def _shortcoming(version: str) -> str:
 
 def _complaint(target: Target, status: int | None, printed: str) -> tuple[Complaint, str] | None:
     """The row that fits, and the program it is about: of several in a row (``ssh HOST docker exec …``) any may fail."""
-    programs = [os.path.basename(word) for word in shlex.split(target.spec)]
+    programs = [os.path.basename(word) for word in shlex.split(target.command)]
     for row in complaints():
         mentioned = [name for name in programs if name in row.programs]
         if not mentioned and row.programs != ("any",):
@@ -149,10 +150,10 @@ def _complaint(target: Target, status: int | None, printed: str) -> tuple[Compla
 
 
 def _filled(text: str, target: Target, program: str) -> str:
-    parts = shlex.split(target.spec)
+    parts = shlex.split(target.command)
     plain = [re.sub(r"^-([a-z]*)t([a-z]*)$", r"-\1\2", word) for word in parts]
     plain = [word for word in plain if word not in ("-", "--tty")]
-    return text.format(spec=target.spec, plain=shlex.join(plain), host=_host(parts), program=program)
+    return text.format(spec=target.command, plain=shlex.join(plain), host=_host(parts), program=program)
 
 
 def _host(parts: list[str]) -> str:

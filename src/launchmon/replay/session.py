@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from launchmon.link import Link
 from launchmon.replay.moments import Moment, moments
 from launchmon.replay.recorded import Recorded
-from launchmon.session import Victim
+from launchmon.victim import Victim
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run, Stacks
+from launchmon_agent.judge.cluster import Node
 from launchmon_agent.log.only import EVERYTHING, Only
 from launchmon_agent.log.search import Found
 from launchmon_agent.wire import Hello
@@ -74,6 +75,9 @@ class ReplaySession:
         self._subscribers: list[Callable[[], None]] = []
         self.model = recorded.model_at(self._position)
         self._newest_generation = self._generation
+
+    nodes: tuple[Node, ...] = ()
+    """A recording is of one node."""
 
     # ----------------------------------------------------------------------------------------------------- as a session
 

@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from launchmon import config
 from launchmon.actions import Action, in_scope
+from launchmon.cluster.session import ClusterSession
 from launchmon.config import Effective
 from launchmon.connect import Asker
 from launchmon.ladder import Ladder
@@ -33,6 +34,7 @@ from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Places
+from launchmon.tui.screens.nodes import NodesScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.replay import ReplayScreen
 from launchmon.tui.screens.run import RunScreen
@@ -187,6 +189,8 @@ class LaunchmonApp(App[Outcome]):
     def _screen_of(self, session: SessionLike, ladder: Ladder) -> RunScreen:
         if isinstance(session, ReplaySession):
             return ReplayScreen(session, ladder, self.config)
+        if isinstance(session, ClusterSession):
+            return NodesScreen(session, ladder, self.config)
         return RunScreen(session, ladder, self.config)
 
     def _not_opened(self, waiting: ConnectScreen, refusal: Refused) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from launchmon.victim import Victim
 from launchmon_agent import events
+from launchmon_agent.judge.cluster import Node
 from launchmon_agent.log.only import EVERYTHING, Only
 from launchmon_agent.wire import Hello
 
@@ -168,10 +170,6 @@ class CountedLike(Protocol):
     def generation(self) -> int: ...
 
 
-Victim = tuple[int, str, "str | None", "str | None"]
-"""A process that a kill would end: pid, role, rank, title."""
-
-
 class SessionLike(Protocol):
     """One run being watched. Requests raise :class:`launchmon_agent.errors.Refused`."""
 
@@ -185,6 +183,8 @@ class SessionLike(Protocol):
     def hello(self) -> Hello | None: ...  # of the agent; None: it is not known who answered
     @property
     def read_only(self) -> bool: ...
+    @property
+    def nodes(self) -> Sequence[Node]: ...  # of a run on several targets, by number; else empty
     @property
     def log_is_read(self) -> bool: ...  # to its end; True also where there is no log
 
@@ -326,6 +326,8 @@ class View:
     retry_s: float | None = None
     """Seconds until a lost link is tried again; None: it is tried just now, or ``given_up``."""
     given_up: bool = False
+    nodes: tuple[Node, ...] = ()
+    """Of a run on several targets, by number; else empty."""
 
     @property
     def stale(self) -> bool:
@@ -345,4 +347,5 @@ class View:
             read_only=session.read_only,
             retry_s=session.retry_in(),
             given_up=link.given_up,
+            nodes=tuple(session.nodes),
         )

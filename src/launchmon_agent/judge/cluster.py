@@ -44,6 +44,8 @@ class Node:
     problem: str | None = None  # why nothing is known, or nothing new: "no SGLang runs there", "the link is lost"
     offset_s: float = 0.0  # to add to the node's times for those of the client
     absent: bool = False  # it was looked at, and no process of the run is there
+    link: str = "live"  # to its agent: none | connecting | live | lost | ended
+    hostname: str | None = None  # as its agent says it
 
     @property
     def verdict(self) -> Verdict | None:

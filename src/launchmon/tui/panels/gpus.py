@@ -6,6 +6,7 @@ import re
 
 from launchmon.config import Config
 from launchmon.tui import format as fmt
+from launchmon.tui.panels.node_column import named, shown_node
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.curve import ROOMY, curve
 from launchmon.tui.widgets.lines import Row, Span, joined_within, row_width
@@ -14,6 +15,7 @@ from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
 from launchmon_agent.events import Gpu, Gpus
 
 COLUMNS = (
+    Column("node", "NODE", 4),
     Column("index", "GPU", 3, align="right"),
     Column("name", "", 8, rank=6, most=22, grows=3),
     Column("memory", "mem GiB", 9, align="right"),
@@ -60,7 +62,9 @@ class GpusPanel(Panel, can_focus=True):
             return Content(head=(dated(summary(gpus, width), view, width),))
         noted = max(len(_note(gpu)) for gpu in gpus.gpus)
         notes = (Column("note", "", min(NOTE, noted), rank=1),) if noted else ()
-        columns = [column for column in COLUMNS if width >= ROOMY or column.name not in ("filled", "drawn")]
+        columns = [
+            column for column in named(COLUMNS, view, width) if width >= ROOMY or column.name not in ("filled", "drawn")
+        ]
         layout = lay_out([*columns, *notes], width - 1)
         title = layout.heading()
         if gpus.source == "simulated":
@@ -100,9 +104,10 @@ def summary(gpus: Gpus, width: int) -> Row:
 
 
 def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:
+    node = shown_node(gpu.node, view, layout.width_of("node"))
     if gpu.error is not None:
-        head = f" {gpu.index:>3}  "
-        return ((head, "plain"), (f"✗ {fmt.one_line(gpu.error)}", "bad"))
+        before = f" {node[0]:<{layout.width_of('node')}} " if view.nodes else ""
+        return ((f"{before} {gpu.index:>3}  ", "plain"), (f"✗ {fmt.one_line(gpu.error)}", "bad"))
     full = gpu.memory_used / gpu.memory_total if gpu.memory_used is not None and gpu.memory_total else None
     hot = gpu.temperature_c is not None and gpu.temperature_c >= hot_c
     heat = f"!{fmt.number(gpu.temperature_c)}" if hot else fmt.number(gpu.temperature_c)
@@ -113,6 +118,7 @@ def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:
     power = [None if one is None else one.power_w for one in past]
     filled, rest = fmt.bar(full, layout.width_of("fill"))
     cells: dict[str, Cell] = {
+        "node": node,
         "index": (str(gpu.index), "plain"),
         "name": (short_name(gpu.name), "muted"),
         "memory": (fmt.used_of(gpu.memory_used, gpu.memory_total), "plain"),
@@ -124,7 +130,7 @@ def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:
         "power": (_power(gpu), "plain"),
         "drawn": curve(power, layout.width_of("drawn"), gpu.power_limit_w),
         "heat": (heat, "warn" if hot else "plain"),
-        "rank": (_rank_on(gpu.index, view), "plain"),
+        "rank": (_rank_on(gpu, view), "plain"),
         "note": (_note(gpu), "warn"),
     }
     return layout.row(cells)
@@ -154,8 +160,9 @@ def _note(gpu: Gpu) -> str:
     return " ".join(notes)
 
 
-def _rank_on(index: int, view: View) -> str:
-    return " ".join(process.rank for process in view.model.rank_rows() if process.gpu == index and process.rank)
+def _rank_on(gpu: Gpu, view: View) -> str:
+    place = (gpu.node, gpu.index)
+    return " ".join(row.rank for row in view.model.rank_rows() if (row.node, row.gpu) == place and row.rank)
 
 
 def _absence(gpus: Gpus) -> str:

@@ -68,6 +68,8 @@ def _left(view: View, room: int) -> Row:
     if view.read_only and view.link_state != REPLAYED:
         facts.append("read-only")
     left = room - row_width(brand) - 1
+    if view.nodes and len(" · ".join(facts)) > left:  # their number, where their names do not fit
+        facts[facts.index(view.target)] = f"{len(view.nodes)} nodes"
     while len(facts) > 1 and len(" · ".join(facts)) > left:
         facts.pop()
     name, *rest = facts
@@ -78,6 +80,9 @@ def _left(view: View, room: int) -> Row:
 def _right(view: View, room: int) -> Row:
     """Attempt, time, whether it is real, and freshness: the last two always."""
     parts: list[Row] = [freshness(view)]
+    lost = lost_nodes(view)
+    if lost and not view.stale:
+        parts.insert(0, ((f"✗ {lost} lost", "bad"),))
     if simulated(view):
         parts.insert(0, ((" SIMULATED ", "badge"),))
     run = view.model.run
@@ -103,6 +108,12 @@ def elapsed(view: View) -> float | None:
         return None
     end = next((exit_.at for exit_ in view.model.exits if exit_.pid == run.pid), view.now)
     return max(0.0, end - run.start_time)
+
+
+def lost_nodes(view: View) -> str:
+    """``node 1``, ``nodes 1 2``: those whose agent does not answer."""
+    lost = [str(node.number) for node in view.nodes if node.link != "live"]
+    return f"{'node' if len(lost) == 1 else 'nodes'} {' '.join(lost)}" if lost else ""
 
 
 def freshness(view: View) -> Row:

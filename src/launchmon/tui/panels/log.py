@@ -15,7 +15,7 @@ from textual.worker import Worker
 
 from launchmon.tui import format as fmt
 from launchmon.tui import log_pager
-from launchmon.tui.log_places import failures, next_of, phase_begins, target, tracebacks
+from launchmon.tui.log_places import failures, next_of, of_log, phase_begins, target, tracebacks
 from launchmon.tui.log_reader import LogReader
 from launchmon.tui.panels.log_prompt import LogPrompt
 from launchmon.tui.panels.log_rows import GUTTER, Marks, log_row, matcher
@@ -65,7 +65,7 @@ class LogPanel(Vertical):
         self.lines = LogView(id="log-lines")
         self._prompt = LogPrompt()
         self._view: View | None = None
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int | None, int, int] | None = None
         self._growing: Worker[None] | None = None
         self._counting: Worker[None] | None = None
         self._counted: object = None
@@ -81,7 +81,7 @@ class LogPanel(Vertical):
         """Take in a new state: follow the log where it grew, and date the title."""
         self._view = view
         log = view.model.log
-        grown = None if log is None else (log.generation, log.size)
+        grown = None if log is None else (log.node, log.generation, log.size)
         busy = self._growing is not None and not self._growing.is_finished  # behind a search, or a pager
         if view.stale:
             self._seen = None  # once the link is there again, what was written meanwhile is looked at
@@ -102,7 +102,7 @@ class LogPanel(Vertical):
             return
         search = self.reader.search
         marks = Marks(
-            {error.offset: error.severity for error in self._view.model.errors},
+            {error.offset: error.severity for error in self._errors()},
             self.reader.pointer.current,
             frozenset(self.reader.pointer.bookmarks),
             matcher(search.pattern) if search.pattern and not search.regex else None,
@@ -142,6 +142,16 @@ class LogPanel(Vertical):
 
     def scroll_rows(self, rows: int) -> None:
         self.reader.scroll(rows)
+    def show_another(self, choose: Callable[[], None]) -> None:
+        """``choose`` makes the session show another node's log; no request of before may bring lines of the old one."""
+
+        async def change() -> None:
+            choose()
+            self.begin_anew()
+            await self.reader.to_end()
+
+        self._do(change)
+
         self._do(self.reader.settle)
 
     def scroll_pages(self, pages: int) -> None:
@@ -196,11 +206,16 @@ class LogPanel(Vertical):
 
     def first_error(self) -> None:
         found = failures(self._errors())
-        if found:
+        if not found and self._elsewhere():
+            self.reader.say(self._elsewhere())
+        elif found:
             self._do(lambda: self.reader.arrive(found[0], f"the first of {fmt.plural(len(found), 'error')}"))
         else:
             self.reader.say("no error in the log")
 
+        if not self._errors() and self._elsewhere():
+            self.reader.say(self._elsewhere())
+            return
     def next_traceback(self) -> None:
         self._go_to_next(tracebacks(self._errors()), True, "traceback")
 
@@ -314,13 +329,35 @@ class LogPanel(Vertical):
             self._counting = self.run_worker(search.count(), group="count", exclusive=True, exit_on_error=False)
 
     def _errors(self) -> Sequence[LogError]:
-        return () if self._view is None else self._view.model.errors
+        return () if self._view is None else of_log(self._view.model.errors, self._view.model.log)
 
     def _phases(self) -> dict[str, int]:
-        return {} if self._view is None else phase_begins(self._view.model.all_marks)
+        if self._view is None:
+            return {}
+        told = self._view.model.all_marks
+        if self._node is None:
+            return phase_begins(told)
+        ranks = [*self._ranks(), *([LAUNCHER] if self._node == 0 else [])]  # the launcher that is told of is node 0's
+        return phase_begins(mark for mark in told if mark.rank in ranks)
 
     def _ranks(self) -> list[str]:
-        return [] if self._view is None else [row.rank for row in self._view.model.rank_rows() if row.rank]
+        if self._view is None:
+            return []
+        rows = [row for row in self._view.model.rank_rows() if row.rank]
+        return [row.rank or "" for row in rows if self._node is None or row.node == self._node]
+
+    @property
+    def _node(self) -> int | None:
+        """Whose log is shown, of a run on several."""
+        log = None if self._view is None else self._view.model.log
+        return None if log is None else log.node
+
+    def _elsewhere(self) -> str:
+        """That errors are in the logs of other nodes only; nothing where they are not."""
+        nodes = sorted(
+            {error.node for error in ([] if self._view is None else self._view.model.errors) if error.node is not None}
+        )
+        return f"no error in this log, but in that of node {', '.join(map(str, nodes))}" if nodes else ""
 
     def _close(self) -> None:
         self._prompt.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from launchmon.tui import format as fmt
+from launchmon.tui.log_places import of_log
 from launchmon.tui.log_reader import LogReader
 from launchmon.tui.protocol import View
-from launchmon.tui.widgets.lines import Row, joined, overlaid, pointed
+from launchmon.tui.widgets.lines import Row, joined_within, overlaid, pointed
 from launchmon.tui.widgets.panel import dated
 
 LEVEL_NAMES = {"warning": "warnings and errors", "error": "errors only"}
@@ -15,7 +16,9 @@ LEVEL_NAMES = {"warning": "warnings and errors", "error": "errors only"}
 def title_row(reader: LogReader, view: View, width: int, focused: bool) -> Row:
     """One row of ``width`` cells. What a person just asked for comes first, then filters, then facts."""
     log, port, only = view.model.log, reader.viewport, reader.only
-    parts: list[Row] = [((reader.message, "warn"),)] if reader.message else []
+    name = _title(view)
+    room = width - len(name) - 4
+    parts: list[Row] = [((fmt.clip(reader.message, room), "warn"),)] if reader.message else []
     if reader.search.told:
         parts.append(((reader.search.told, "key"),))
     parts.append((("follow", "good"),) if port.follow else (("held", "warn"),))
@@ -31,14 +34,22 @@ def title_row(reader: LogReader, view: View, width: int, focused: bool) -> Row:
         parts.append(((_lines(log.lines, log.indexed, log.size), "plain"),))
         if log.grown_at is not None:
             parts.append(((f"last {fmt.duration(view.now - log.grown_at)} ago", "plain"),))
-    if view.model.errors:
-        parts.append(((f"✗ {fmt.plural(len(view.model.errors), 'error')}", "bad"),))
+    errors = of_log(view.model.errors, log)
+    if errors:
+        parts.append(((f"✗ {fmt.plural(len(errors), 'error')}", "bad"),))
     if reader.pointer.bookmarks:
         parts.append(((f"◆ {len(reader.pointer.bookmarks)}", "data"),))
-    row: Row = ((" ", "plain"), ("LOG", "title"), ("  ", "plain"), *joined(parts))
+    row: Row = ((" ", "plain"), (name, "title"), ("  ", "plain"), *joined_within(parts, room))
     if not port.follow:
         row = overlaid(row, ((f"{reader.position()} ", "muted"),), width)
     return pointed(dated(row, view, width), focused)
+
+
+def _title(view: View) -> str:
+    """With the node whose log it is, where there are several."""
+    log = view.model.log
+    name = next((node.name for node in view.nodes if log is not None and node.number == log.node), "")
+    return f"LOG {name}".rstrip()
 
 
 def _lines(count: int | None, indexed: int, size: int) -> str:

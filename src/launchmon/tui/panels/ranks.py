@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from launchmon.tui import format as fmt
+from launchmon.tui.panels.node_column import named, shown_node
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.curve import ROOMY, curve
@@ -14,6 +15,7 @@ from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
 from launchmon_agent.events import Exit, Host, Http, Process
 
 COLUMNS = (
+    Column("node", "NODE", 4),
     Column("rank", "RANK", 4, most=8),
     Column("pid", "PID", 7, rank=6, align="right"),
     Column("state", "S", 1, rank=5),
@@ -50,7 +52,7 @@ class RanksPanel(Panel, can_focus=True):
             head = dated(((" ", "plain"), ("RANK", "title"), ("  ", "plain"), (text, "muted")), view, width)
             return Content(head=(head,), tail=tuple(context(view, width)))
         busy_children = any(process.children for process in ranks)
-        columns = [column for column in COLUMNS if column.name != "children" or busy_children]
+        columns = [column for column in named(COLUMNS, view, width) if column.name != "children" or busy_children]
         if width < ROOMY:
             columns = [column for column in columns if column.name not in ("busy", "moved")]
         if busy_children:  # compilers at work are the news: they stay longer than what is at rest
@@ -71,13 +73,14 @@ def _kept(column: Column) -> Column:
 
 def _rank(process: Process, view: View, layout: Layout) -> Row:
     if process.pid == 0:
-        return _absent(process, view)
+        return _absent(process, view, layout.width_of("node"))
     cpu = _cpu(process)
     silent = _silent(process.rank, view)
     widest = max(layout.width_of("busy"), layout.width_of("moved"))
     past = view.model.samples.of_rank(process.rank or "", process.node)[-widest:] if widest else ()
     moved = [None if one is None else _moved(one) for one in past]
     cells: dict[str, Cell] = {
+        "node": shown_node(process.node, view, layout.width_of("node")),
         "rank": (process.rank or fmt.UNKNOWN, "strong"),
         "pid": (str(process.pid), "muted"),
         "state": (process.state or fmt.UNKNOWN, STATES.get(process.state or "", "plain")),
@@ -107,10 +110,13 @@ def _moved(process: Process) -> float | None:
     return sum(known) if known else None
 
 
-def _absent(process: Process, view: View) -> Row:
+def _absent(process: Process, view: View, node_width: int) -> Row:
     """A rank without a process: it ended, or it has not begun."""
-    head: Row = ((f" {process.rank or fmt.UNKNOWN:<4}  ", "strong"),)
     ended = [exit_ for exit_ in view.model.exits if exit_.rank == process.rank]
+    head: Row = ((f" {process.rank or fmt.UNKNOWN:<4}  ", "strong"),)
+    if node_width:
+        text, tone = shown_node(ended[-1].node if ended else None, view, node_width)
+        head = ((f" {text:<{node_width}} ", tone), *head)
     if not ended:
         return (*head, ("○ not started yet", "muted"))
     last = ended[-1]
@@ -149,7 +155,10 @@ def _silent(rank: str | None, view: View) -> float | None:
 
 def context(view: View, width: int) -> list[Row]:
     """The other processes, the port and the host, a line each; what matters most comes first and stays longest."""
-    lines = [("also", _others(view)), ("http", _http(view.model.http)), ("host", _host(view.model.host))]
+    host = _host(view.model.host)
+    if host and view.nodes:
+        host = [((f"of node {view.nodes[0].number}", "muted"),), *host]
+    lines = [("also", _others(view)), ("http", _http(view.model.http)), ("host", host)]
     return [((f" {label}  ", "muted"), *joined_within(parts, width - 8)) for label, parts in lines if parts]
 
 
@@ -159,6 +168,7 @@ def _others(view: View) -> list[Row]:
         return []
     return [
         (
+            (_place(process.node), "muted"),
             (f"{process.role} ", "plain"),
             (f"{process.pid} ", "muted"),
             (process.state or fmt.UNKNOWN, STATES.get(process.state or "", "plain")),
@@ -167,6 +177,10 @@ def _others(view: View) -> list[Row]:
         for process in sample.processes
         if process.rank is None
     ]
+
+
+def _place(node: int | None) -> str:
+    return "" if node is None else f"node {node} "
 
 
 def _http(http: Http | None) -> list[Row]:

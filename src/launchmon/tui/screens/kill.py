@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual import work
 
 from launchmon.tui.format import one_line, plural, wrap
 from launchmon.tui.panels.header import run_name
-from launchmon.tui.protocol import SessionLike, Victim
+from launchmon.tui.protocol import SessionLike
 from launchmon.tui.widgets.dialog import Dialog
 from launchmon.tui.widgets.lines import Row
+from launchmon.victim import Victim
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
 
 STEP_GLYPHS = {"doing": ("◉", "busy"), "done": ("✓", "good"), "failed": ("✗", "bad")}
+
+
+NO_NODES: Mapping[int, str] = {}
+"""Number → name, of a run on one target."""
 
 
 class KillScreen(Dialog):
@@ -86,7 +91,8 @@ class KillScreen(Dialog):
         if self._began:
             rows = progress_rows(steps, self._refusal, self._returned, width)
         else:
-            rows = question_rows(self._plan, self._refusal, width, most)
+            names = {node.number: node.name for node in self._session.nodes}
+            rows = question_rows(self._plan, self._refusal, width, most, names)
         return title(run_name(self._session.model.run), self._began, over, failed), rows
 
     def _steps(self) -> list[Action]:
@@ -108,8 +114,10 @@ def title(name: str, began: bool, over: bool, failed: bool) -> str:
     return f"◉ Stopping {name}" if began else f"Kill {name}?"
 
 
-def question_rows(plan: Sequence[Victim] | None, refusal: Refused | None, width: int, most: int) -> list[Row]:
-    """What will end, at most ``most`` rows."""
+def question_rows(
+    plan: Sequence[Victim] | None, refusal: Refused | None, width: int, most: int, nodes: Mapping[int, str] = NO_NODES
+) -> list[Row]:
+    """What will end, at most ``most`` rows; below the name of each of several ``nodes`` what ends there."""
     if refusal is not None:
         return [*refusal_rows(refusal, width), (), (("Esc", "key"), (" close", "plain"))]
     if plan is None:
@@ -124,12 +132,29 @@ def question_rows(plan: Sequence[Victim] | None, refusal: Refused | None, width:
     ]
     head: list[Row] = [((f"This ends {plural(len(plan), 'process', 'processes')}:", "strong"),)]
     room = max(1, most - len(head) - len(choices))
-    listed = list(plan) if len(plan) <= room else list(plan[: room - 1])
-    for pid, role, rank, title_ in listed:
-        head.append(((f"{pid:>8}  ", "plain"), (f"{rank or role:<12}  ", "strong"), (title_ or "", "muted")))
-    if len(listed) < len(plan):
-        head.append(((f"{'':>8}  and {len(plan) - len(listed)} more", "muted"),))
-    return head + choices
+    return head + _listed(plan, nodes, room) + choices
+
+
+def _listed(plan: Sequence[Victim], nodes: Mapping[int, str], room: int) -> list[Row]:
+    """At most ``room`` rows, shared by the nodes where not all fit."""
+    groups = [[one for one in plan if one.node == number] for number in dict.fromkeys(one.node for one in plan)]
+    several = groups[0][0].node is not None
+    all_fit = len(plan) + several * len(groups) <= room
+    share = max(1, room // len(groups) - several)
+    rows: list[Row] = []
+    for group in groups:
+        if several:
+            number = group[0].node or 0
+            count = plural(len(group), "process", "processes")
+            rows.append(((f"{nodes.get(number, f'node {number}')}: {count}", "strong"),))
+        listed = group if all_fit or len(group) <= share else group[: share - 1]
+        rows += [
+            ((f"{one.pid:>8}  ", "plain"), (f"{one.rank or one.role:<12}  ", "strong"), (one.title or "", "muted"))
+            for one in listed
+        ]
+        if len(listed) < len(group):
+            rows.append(((f"{'':>8}  and {len(group) - len(listed)} more", "muted"),))
+    return rows[:room]
 
 
 def progress_rows(steps: Sequence[Action], refusal: Refused | None, returned: bool, width: int) -> list[Row]:

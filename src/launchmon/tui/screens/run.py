@@ -19,10 +19,10 @@ from launchmon.ladder import Ladder
 from launchmon.tui.arranging import Arranging
 from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
+from launchmon.tui.format import one_line
 from launchmon.tui.layout import HEIGHTS, WIDTHS, Arrangement, Layouts, state_file
 from launchmon.tui.log_actions import LogActions
 from launchmon.tui.looking_back import PastActions
-from launchmon.tui.format import one_line
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.gpus import GpusPanel
 from launchmon.tui.panels.header import HeaderBar, run_name
@@ -51,7 +51,7 @@ LOG_REFRESH_S = 0.25
 class RunScreen(LogActions, PastActions, DescribedScreen):
     """Draws a session. Never changes anything but through an action that a person asked for."""
 
-    SCOPES = ("run", "panel", "paging")
+    SCOPES: ClassVar[tuple[str, ...]] = ("run", "panel", "paging")
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "One run of a server. The first line says how fresh all this is; the second shows the phases of the launch: "
