@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from launchmon_agent.discover import Found, discover, select
+from launchmon_agent.errors import Refused
 from launchmon_agent.redaction import redacted_object
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory, RunFile
@@ -26,7 +27,7 @@ def choose(args: dict[str, Any]) -> RunDirectory | Found:
     if name is not None:
         place = directory.find(name)
         if place is not None:
-            return place
+            return _here(place)
     chosen = select(discover(), run=name, pid=args.get("pid"), port=args.get("port"), tmux=args.get("tmux"))
     if chosen.run_id is not None:
         place = directory.find(chosen.run_id)
@@ -35,15 +36,30 @@ def choose(args: dict[str, Any]) -> RunDirectory | Found:
     return chosen
 
 
+def _here(place: RunDirectory) -> RunDirectory:
+    """Raises :class:`Refused` for a run of another machine, of which nothing can be seen from here."""
+    file = place.read()
+    host = None if file is None else directory.elsewhere(file)
+    if host is not None and file is not None and not _alive(file):
+        raise Refused(
+            f"the run {place.id} is on {host}",
+            "this machine shares the directory of runs with it, and sees none of its processes",
+            f"launchmon attach --on {host} {place.id}",
+        )
+    return place
+
+
 def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
     command = parse(file.argv)
-    alive = file.server is not None and proc.alive(file.server.pid, file.server.start_time)
+    alive = _alive(file)
+    host = None if alive else directory.elsewhere(file)
     verdict = last_verdict(place)
     row = {
         "id": place.id,
         "name": file.name,
         "launched": file.launched,
-        "state": "running" if alive else "ended",
+        "state": "elsewhere" if host else "running" if alive else "ended",
+        "host": host,
         "verdict": verdict.verdict if verdict else None,
         "pid": file.server.pid if file.server else None,
         "started": file.created,
@@ -64,6 +80,11 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
     return redacted_object(row)
 
 
+def _alive(file: RunFile) -> bool:
+    """Whether its server runs on this machine."""
+    return file.server is not None and proc.alive(file.server.pid, file.server.start_time)
+
+
 def _foreign(run: Found) -> dict[str, Any]:
     command = parse(run.argv)
     row = {
@@ -71,6 +92,7 @@ def _foreign(run: Found) -> dict[str, Any]:
         "name": None,
         "launched": False,
         "state": "running",
+        "host": None,
         "verdict": None,
         "pid": run.pid,
         "started": run.start_time,

@@ -139,7 +139,7 @@ def _found(item: dict[str, Any], where: Sequence[Target]) -> Found:
         model=item["model"],
         tp=item["tp"],
         port=item["port"],
-        phase=item["verdict"],
+        phase=f"on {item['host']}" if item["state"] == "elsewhere" else item["verdict"],
         alive=item["state"] == "running",
         launched=item["launched"],
         pid=item["pid"],

@@ -28,6 +28,7 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.events import Malformed, from_json, to_json
 from launchmon_agent.machine import boot_id, boot_time
 from launchmon_agent.runs.outlets import Outlets
+from launchmon_agent.runs.whereabouts import Machine, is_here, this_machine
 from launchmon_agent.sglang.command import parse
 
 _SLUG_LENGTH = 32
@@ -79,6 +80,7 @@ class RunFile:
     server: ProcessId | None = None
     keeper: ProcessId | None = None
     socket: str | None = None  # where the keeper answers
+    machine: Machine | None = None  # where it was started; None: by a launchmon that did not say
     clock: ClockRead | None = None  # in the file alone: on what its times of processes rest
 
 
@@ -165,7 +167,7 @@ def create(
         _make_private(root)
         path = _make_unique(root, base)
         directory = RunDirectory(path)
-        run = RunFile(id=directory.id, argv=argv, created=now, name=name, series=directory.id)
+        run = RunFile(id=directory.id, argv=argv, created=now, name=name, series=directory.id, machine=this_machine())
         directory.write(replace(run, **details))  # type: ignore[arg-type]
     except OSError as error:
         raise Refused(
@@ -177,16 +179,26 @@ def create(
 
 
 def find(run_id: str, root: str | None = None) -> RunDirectory | None:
-    """The run of this id, or None. An unambiguous part of an id or a name is enough; the newest of a name wins."""
-    everything = list(runs(root))
+    """The run of this id, or None. An unambiguous part of an id or a name is enough; the newest of a name wins.
+
+    Runs of this machine come before those of others that share the directory: nodes of one run share its name too.
+    """
+    everything = sorted(runs(root), key=lambda item: elsewhere(item[1]) is not None)
     for directory, _ in everything:
         if directory.id == run_id:
             return directory
     for directory, run in everything:
         if run.name == run_id:
             return directory
-    partly = [directory for directory, _ in everything if run_id in directory.id]
-    return partly[0] if len(partly) == 1 else None
+    partly = [(directory, run) for directory, run in everything if run_id in directory.id]
+    if len(partly) > 1:
+        partly = [(directory, run) for directory, run in partly if elsewhere(run) is None]
+    return partly[0][0] if len(partly) == 1 else None
+
+
+def elsewhere(run: RunFile) -> str | None:
+    """The host name of the other machine where the run is; None: it is on this one, as far as is known."""
+    return None if run.machine is None or is_here(run.machine) else run.machine.hostname
 
 
 def runs(root: str | None = None) -> Iterator[tuple[RunDirectory, RunFile]]:

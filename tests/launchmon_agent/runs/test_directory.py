@@ -12,6 +12,7 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.runs import directory as directories
 from launchmon_agent.runs.directory import ProcessId, RunFile, create, find, runs, slug, state_root
 from launchmon_agent.runs.sockets import socket_directory, socket_path
+from launchmon_agent.runs.whereabouts import this_machine
 
 ARGV = ("python", "-m", "sglang.launch_server", "--model-path", "/models/Kimi-K2.5", "--api-key", "k")
 NOON = 1764417600.0  # 2025-11-29 12:00:00 UTC
@@ -53,6 +54,7 @@ def test_what_is_written_is_read_back(root: str) -> None:
         env={"A": "1", "B": None},
         server=ProcessId(7, 1.5),
         attempt=2,
+        machine=this_machine(),
     )
 
 
