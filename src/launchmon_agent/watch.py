@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from launchmon_agent import events
+from launchmon_agent.clockset import ClockSet
 from launchmon_agent.deaths import Deaths
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import (
@@ -95,6 +96,7 @@ class Watch:
         self._poked = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
         self._pace = Pace()
+        self._clock_set = ClockSet()
         self._verdict: Verdict | None = None  # the last one that was new
         self._stalled = False
         self._stall_dumps: asyncio.Task[None] | None = None
@@ -165,6 +167,7 @@ class Watch:
 
     async def _sample_once(self) -> None:
         began = time.monotonic()  # the wall clock may be set meanwhile, by an hour
+        self._mind_the_clock(began)
         for event in await self._in("sensors", self._sample, self._clock()):
             self.emit(self._completed(event) if isinstance(event, Exit) else event)
             if isinstance(event, Processes):
@@ -174,6 +177,22 @@ class Watch:
         await self._poked.wait()
         pause.cancel()
         self._poked.clear()
+
+    def _mind_the_clock(self, steady: float) -> None:
+        """What stood still before the clock was set has stood still for nobody knows how long by the new time."""
+        now = self._clock()
+        moved = self._clock_set.by(now, steady)
+        if moved is None:
+            return
+        self.evidence = EvidenceWindow()
+        for event in (self.model.run, self.model.expected):
+            if event is not None:
+                self.evidence.fold(event)
+        how = f"was set {'forward' if moved > 0 else 'back'} by {abs(moved):.0f} s" + (
+            ", or it slept" if moved > 0 else ""
+        )
+        text = f"the clock of this machine {how}: what stands still is timed anew from now on"
+        self.emit(Notice(now, source="clock", text=text))
 
     async def _gpu_once(self) -> None:
         """In a thread of its own: a driver in trouble can hold a call for a minute."""

@@ -107,6 +107,10 @@ class EvidenceWindow:
             self._views[key] = view(dumps, ranks)
         return self._views[key]
 
+    def begin_anew(self, expected: Expected | None, now: float) -> None:
+        """Times before are of no use any more: silence, the log's included, is counted from now on."""
+        self.expected, self.spoken_at = expected, now
+
     # ------------------------------------------------------------------------------------------------------------ fold
 
     def fold(self, event: Event) -> None:

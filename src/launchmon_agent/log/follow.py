@@ -77,6 +77,8 @@ class Follower:
             found.append(self._tell(now))
         if not self._attached:
             self._attach(now)
+        if self._grown_at is not None and self._grown_at > now:
+            self._grown_at = now  # the clock was set back: how long it is since is not known
         size = self.log.content.size()
         found += self._scan(size, now)
         self._build_index()
