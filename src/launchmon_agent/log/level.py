@@ -91,7 +91,13 @@ def telling(level: str) -> tuple[bytes, ...]:
 
 
 def _tells(line: bytes) -> bool:
-    return any(literal in line for literal in telling("warning"))
+    return _literals().search(line) is not None
+
+
+@functools.cache
+def _literals() -> re.Pattern[bytes]:
+    """All at once is four times as fast as one by one in a line; in a whole block it is the other way round."""
+    return re.compile(b"|".join(map(re.escape, telling("warning"))))
 
 
 @functools.cache

@@ -7,7 +7,7 @@ The same bytes give the same marks and errors, however they are cut into blocks.
 from __future__ import annotations
 
 from launchmon_agent.events import LAUNCHER, Event, LastLine, LogError, Mark, Progress
-from launchmon_agent.log.display import text_of
+from launchmon_agent.log.display import printable, text_of
 from launchmon_agent.log.lanes import Lanes
 from launchmon_agent.log.rows import Row, Rows
 from launchmon_agent.log.skip import Skipper
@@ -230,7 +230,8 @@ class MarkScanner:
         rank = self._rank(record, row)
         if row.id == "args":
             self._begin_launch(offset)
-            values.update(shown_args(record.text.decode("utf-8", "replace")))
+            args = shown_args(record.text.decode("utf-8", "replace"))
+            values.update((name, printable(value)[:_SHOWN]) for name, value in args.items())
             if self._first_stamp is not None:
                 values["first_line_at"] = f"{self._first_stamp:.3f}"
             self._boundary = None
@@ -280,12 +281,12 @@ class MarkScanner:
         if not isinstance(row, BarRow):
             return False
         rank, phase = self._lanes.of_bar(row.phase)
-        groups = {key: value.decode("utf-8", "replace") for key, value in match.groupdict().items()}
+        groups = {key: value.decode("utf-8", "replace") for key, value in match.groupdict().items() if value}
         self._progress[rank, phase] = Progress(
             at,
             rank,
             phase,
-            groups.get("desc", "").strip(),
+            _shown(match.groupdict().get("desc") or b"").strip(),
             int(groups["n"]),
             int(groups["tot"]),
             float(groups["pct"]),

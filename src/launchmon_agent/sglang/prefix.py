@@ -17,11 +17,11 @@ import re
 from typing import NamedTuple
 
 PREFIX = re.compile(
-    rb"\[(?P<stamp>(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(?:[.,]\d{3})?)(?P<tags>(?: [A-Z][A-Z_]*\d+)*)\]"
+    rb"\[(?P<stamp>(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d(?:[.,]\d{3})?)(?P<tags>(?: [A-Z][A-Z_]*\d{1,9})*)\]"
     rb"(?: (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\w./-]+:\d+:)? ?"
 )
-_GPU = re.compile(rb"\[gpu(?:_id)?=(\d+)\] ?")
-_TORCH = re.compile(rb"(?:\[default\d+\]:)?\[rank(\d+)\]:")
+_GPU = re.compile(rb"\[gpu(?:_id)?=(\d{1,9})\] ?")
+_TORCH = re.compile(rb"(?:\[default\d+\]:)?\[rank(\d{1,9})\]:")
 _FURTHER = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _OUTER = re.compile(
     rb"(?:[\w.-]+ +\| |\[pod/[^\]\s]+\] |\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?)"
