@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launchmon.connect.bundle import PACKAGES, agent_zip
+from launchmon.connect.bundle import PACKAGES, PLANTED, agent_zip
 from tests.support.importing import SRC, Imported, import_each, modules
 
 AGENT = modules("launchmon_agent")
@@ -74,7 +74,8 @@ def test_packages_are_named_only_where_they_belong(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def alone() -> Mapping[str, Imported]:
-    return import_each(CLIENT)
+    drawing = import_each(TUI, preloaded=("textual.app", "textual.widgets", "textual.screen", "textual.command"))
+    return {**import_each(PLAIN), **import_each(SSH, preloaded=("asyncssh",)), **drawing}
 
 
 @pytest.mark.parametrize("name", CLIENT)
@@ -88,16 +89,6 @@ def test_only_what_draws_or_logs_in_waits_for_slow_packages(name: str, alone: Ma
 
 
 @pytest.fixture(scope="module")
-def on_a_bare_target() -> Mapping[str, Imported]:
-    return import_each(AGENT, only={"launchmon_agent"})
-
-
-@pytest.mark.parametrize("name", AGENT)
-def test_agent_imports_on_a_bare_target(name: str, on_a_bare_target: Mapping[str, Imported]) -> None:
-    assert on_a_bare_target[name].error is None
-
-
-@pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "agent"
     path.write_bytes(agent_zip(compiled=False, deflated=True))
@@ -105,36 +96,40 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def from_the_zip(bundle: Path) -> Mapping[str, Imported]:
-    return import_each(AGENT, path=[bundle], only={"launchmon_agent"})
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("compiled") / "agent"
+    path.write_bytes(agent_zip(compiled=True, deflated=False))
+    return path
+
+
+@pytest.fixture(scope="module")
+def from_the_zip(compiled: Path) -> Mapping[str, Imported]:
+    return import_each(AGENT, path=[compiled], only={"launchmon_agent"})
 
 
 @pytest.mark.parametrize("name", AGENT)
-def test_agent_imports_from_the_zip(name: str, bundle: Path, from_the_zip: Mapping[str, Imported]) -> None:
+def test_agent_imports_from_the_zip_on_a_bare_target(
+    name: str, compiled: Path, from_the_zip: Mapping[str, Imported]
+) -> None:
     imported = from_the_zip[name]
     assert imported.error is None
-    assert imported.file is not None and imported.file.startswith(f"{bundle}/"), "not the copy in the zip"
+    assert imported.file is not None and imported.file.startswith(f"{compiled}/"), "not the copy in the zip"
 
 
-def test_the_zip_holds_the_whole_agent_and_what_it_uses_where_the_target_has_none(bundle: Path) -> None:
+def test_the_sources_in_the_zip_import_too(bundle: Path) -> None:
+    """All in one interpreter: each by itself, as above, would compile most of them again and again."""
+    code = "import sys, importlib; sys.path.insert(0, sys.argv[1]); [importlib.import_module(n) for n in sys.argv[2:]]"
+    subprocess.run([sys.executable, "-I", "-c", code, str(bundle), *AGENT], capture_output=True, check=True)
+
+
+def test_the_zip_holds_the_whole_agent_and_what_it_uses_where_the_target_has_none(bundle: Path, compiled: Path) -> None:
     package = SRC / "launchmon_agent"
     files = {path.relative_to(SRC).as_posix() for path in package.rglob("*") if path.is_file()}
-    wanted = {name for name in files if "/__pycache__/" not in name}
-    shipped = {f"shipped/{name}.py" for name in PACKAGES}
-    assert set(zipfile.ZipFile(bundle).namelist()) == wanted | shipped
-
-
-def test_the_compiled_agent_is_the_same_without_sources(bundle: Path, tmp_path: Path) -> None:
-    path = tmp_path / "compiled"
-    path.write_bytes(agent_zip(compiled=True, deflated=False))
-    held = zipfile.ZipFile(path).namelist()
-    assert {name.removesuffix("c") if name.endswith(".pyc") else name for name in held} == set(
-        zipfile.ZipFile(bundle).namelist()
-    )
-    assert not any(name.endswith(".py") for name in held)
-    code = "import sys, importlib; sys.path.insert(0, sys.argv[1]); [importlib.import_module(n) for n in sys.argv[2:]]"
-    command = [sys.executable, "-I", "-c", code, str(path), *AGENT]
-    subprocess.run(command, capture_output=True, check=True)
+    wanted = {name for name in files if "/__pycache__/" not in name} | {f"shipped/{name}.py" for name in PACKAGES}
+    assert set(zipfile.ZipFile(bundle).namelist()) == wanted
+    held = set(zipfile.ZipFile(compiled).namelist())
+    assert {name.removesuffix("c") if name.endswith(".pyc") else name for name in held} == wanted
+    assert {name for name in held if name.endswith(".py")} == {PLANTED}
 
 
 @pytest.mark.parametrize("name", AGENT)
