@@ -59,6 +59,7 @@ class Follower:
         self.log = log
         self._scanner = scanner
         self._told: Log | None = None
+        self._grown_at: float | None = None
         self._attached = False
         self._piece = LEAST_PIECE
         self.behind = True
@@ -104,7 +105,7 @@ class Follower:
         self.index = LineIndex.fastest(content)
         self._scanned = content.floor
         self._old_end = content.floor  # bytes before this were there when we came
-        self._grown_at: float | None = None
+        self._grown_at = None
         self._last: tuple[int, tuple[LastLine, ...]] | None = None
 
     def _attach(self, now: float) -> None:
