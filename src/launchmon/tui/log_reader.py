@@ -122,7 +122,7 @@ class LogReader:
             try:
                 await work()
             except Refused as refusal:
-                self._owed, self.message = 0, " ".join(part for part in (refusal.what, refusal.cause) if part)
+                self._owed, self.message = 0, ": ".join(part for part in (refusal.what, refusal.cause) if part)
             except (ConnectionError, OSError) as error:
                 self._owed, self.message = 0, f"the log cannot be read now ({error})"
             except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 
 from textual import work
 from textual.message import Message
@@ -66,7 +67,8 @@ class PastActions(Screen[None]):
         else:
             hidden = "; ".join(told(material.redacted)) or "nothing was found to hide"
             self.notify(
-                f"✓ {markdown}\n✓ {archive}\nhidden: {hidden}. Look through it before you share it.",
+                f"✓ Written where launchmon was started:\n{os.path.basename(markdown)}\n{os.path.basename(archive)}\n"
+                f"hidden: {hidden}. Look through it before you share it.",
                 timeout=20,
                 markup=False,
             )

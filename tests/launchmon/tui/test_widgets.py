@@ -2,7 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from launchmon.tui.widgets.lines import TONES, ends, joined, joined_within, merged, overlaid, pointed, row_width, safe
+from launchmon.tui.widgets.lines import (
+    TONES,
+    clipped,
+    ends,
+    joined,
+    joined_within,
+    merged,
+    overlaid,
+    pointed,
+    row_width,
+    safe,
+)
 from launchmon.tui.widgets.table import Column, lay_out
 
 COLUMNS = (
@@ -58,7 +69,16 @@ def test_ends_drops_the_right_one_where_both_do_not_fit() -> None:
 
 def test_overlaid_keeps_the_width() -> None:
     row = overlaid((("a long heading of columns", "title"),), (("12 s", "warn"),), 16)
-    assert text_of(row) == "a long head 12 s"
+    assert text_of(row) == "a long hea… 12 s"
+
+
+def test_clipped_says_that_text_is_cut_off_but_not_that_space_is() -> None:
+    row = (("abc", "title"), ("   ", "plain"), ("def", "muted"))
+    assert text_of(clipped(row, 9)) == "abc   def"
+    assert text_of(clipped(row, 8)) == "abc   d…"
+    assert text_of(clipped(row[:2], 4)) == "abc "
+    assert text_of(clipped(row, 0)) == ""
+    assert text_of(clipped((("日本語", "plain"),), 5)) == "日本…"
 
 
 def test_joining_leaves_out_what_is_empty_or_does_not_fit() -> None:

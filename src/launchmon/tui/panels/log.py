@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Vertical
+from textual.message import Message
 from textual.worker import Worker
 
 from launchmon.tui import format as fmt
@@ -21,7 +22,7 @@ from launchmon.tui.panels.log_prompt import LogPrompt
 from launchmon.tui.panels.log_rows import GUTTER, Marks, log_row, matcher
 from launchmon.tui.panels.log_title import title_row
 from launchmon.tui.protocol import SessionLike, View
-from launchmon.tui.widgets.lines import Lines, Row
+from launchmon.tui.widgets.lines import Lines, Row, clipped
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import LAUNCHER, LogError
 from launchmon_agent.log.only import Only
@@ -47,6 +48,12 @@ class LogView(Lines, can_focus=True):
     DEFAULT_CSS = """
     LogView { height: 1fr; }
     """
+
+    class Resized(Message):
+        """There is room for another number of lines, also where a prompt below takes some of it."""
+
+    def on_resize(self, _: events.Resize) -> None:
+        self.post_message(self.Resized())
 
 
 class LogPanel(Vertical):
@@ -98,7 +105,7 @@ class LogPanel(Vertical):
         self._title.show([title_row(self.reader, self._view, width, self.lines.has_focus)])
         rows = self.reader.viewport.rows()
         if not rows:
-            self.lines.show([*([()] * (height - 1)), self._nothing(self._view)][-height:])
+            self.lines.show([*([()] * (height - 1)), clipped(self._nothing(self._view), width)][-height:])
             return
         search = self.reader.search
         marks = Marks(
@@ -119,6 +126,8 @@ class LogPanel(Vertical):
             return (("  ! no log found for this run: attach with --log PATH or --log-command CMD", "warn"),)
         if view.stale:
             return (("  not read before the link was lost", "muted"),)
+        if self.reader.message and not self.reader.loaded:
+            return ((f"  ! {self.reader.message}", "warn"),)
         only = self.reader.only
         if not self.reader.viewport.buffer.at_start and not only.all:
             return (("  looking for lines that pass the filter…", "muted"),)
@@ -133,15 +142,6 @@ class LogPanel(Vertical):
         self._seen = None
         self.reader.begin_anew()
 
-    def rewound(self) -> None:
-        """The log is what it was at an earlier time: shorter. The filter stays, and its end is shown."""
-        self.reader.rewound()
-        self._do(self.reader.to_end)
-
-    # ---------------------------------------------------------------------------------------------------------- acting
-
-    def scroll_rows(self, rows: int) -> None:
-        self.reader.scroll(rows)
     def show_another(self, choose: Callable[[], None]) -> None:
         """``choose`` makes the session show another node's log; no request of before may bring lines of the old one."""
 
@@ -152,6 +152,15 @@ class LogPanel(Vertical):
 
         self._do(change)
 
+    def rewound(self) -> None:
+        """The log is what it was at an earlier time: shorter. The filter stays, and its end is shown."""
+        self.reader.rewound()
+        self._do(self.reader.to_end)
+
+    # ---------------------------------------------------------------------------------------------------------- acting
+
+    def scroll_rows(self, rows: int) -> None:
+        self.reader.scroll(rows)
         self._do(self.reader.settle)
 
     def scroll_pages(self, pages: int) -> None:
@@ -202,6 +211,9 @@ class LogPanel(Vertical):
         self._show_only(replace(self.reader.only, level=SHOWN_LEVELS[place % len(SHOWN_LEVELS)]))
 
     def next_error(self, forward: bool) -> None:
+        if not self._errors() and self._elsewhere():
+            self.reader.say(self._elsewhere())
+            return
         self._go_to_next([error.offset for error in self._errors()], forward, "error")
 
     def first_error(self) -> None:
@@ -213,9 +225,6 @@ class LogPanel(Vertical):
         else:
             self.reader.say("no error in the log")
 
-        if not self._errors() and self._elsewhere():
-            self.reader.say(self._elsewhere())
-            return
     def next_traceback(self) -> None:
         self._go_to_next(tracebacks(self._errors()), True, "traceback")
 
@@ -393,10 +402,7 @@ class LogPanel(Vertical):
     def on_descendant_blur(self, _: events.DescendantBlur) -> None:
         self._paint()
 
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self._resized)
-
-    def _resized(self) -> None:
+    def on_log_view_resized(self) -> None:
         width, height = self.lines.size
         if not width or not height:
             return

@@ -56,13 +56,21 @@ def ends(left: Row, right: Row, width: int, gap: int = 2) -> Row:
 def overlaid(row: Row, right: Row, width: int) -> Row:
     """``right`` at the end of ``width`` cells, over whatever the row has there."""
     room = max(0, width - row_width(right) - 1)
+    left = clipped(row, room)
+    return (*left, (" " * (room - row_width(left) + 1), "plain"), *right)
+
+
+def clipped(row: Row, width: int) -> Row:
+    """The row in at most ``width`` cells. ``…`` says that text was cut off, not only space."""
+    lost = cell_len("".join(text for text, _ in row).rstrip()) > width
+    room = max(0, width - 1 if lost else width)
     out: list[Span] = []
     for text, tone in row:
         take = min(room, cell_len(text))
         if take:
             out.append((set_cell_size(text, take), tone))
         room -= take
-    return (*out, (" " * (room + 1), "plain"), *right)
+    return (*out, ("…", out[-1][1] if out else "plain")) if lost and width > 0 else tuple(out)
 
 
 def joined(parts: Sequence[Row], separator: Span = (" · ", "muted")) -> Row:
