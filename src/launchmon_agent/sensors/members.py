@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.proc import Stat
+from launchmon_agent.sensors.procfiles import ProcessFiles
 from launchmon_agent.sglang.titles import Name, Title
 
 RESCAN_S = 10.0
 """A process is looked at once and then known as foreign or ours by its pid; this often all are looked at again, because
 a foreign pid may have been given to another process since."""
+
+KEPT = 40
+"""Processes of which the files stay open, the oldest of a run: launcher and ranks come before what they start. With six
+descriptors each they stay far below the usual limit of 1024."""
 
 
 @dataclass(eq=False)
@@ -20,6 +25,7 @@ class Member:
 
     stat: Stat
     parent: Member | None
+    files: ProcessFiles
     is_launcher: bool = False
     argv: tuple[str, ...] = ()
     comm: str = ""  # when argv was read
@@ -80,7 +86,7 @@ class Members:
         """Read the known members again; returns those who have ended."""
         ended = []
         for member in list(self.alive.values()):
-            row = proc.stat(member.pid)
+            row = member.files.stat()
             if row is not None and row.start_ticks == member.stat.start_ticks:
                 member.stat = row
                 if not row.dead:
@@ -90,6 +96,7 @@ class Members:
 
     def _bury(self, member: Member) -> Member:
         self._zombies[member.pid] = member.stat.start_ticks
+        member.files.close()
         return self.alive.pop(member.pid)
 
     def _join(self, rows: Iterable[Stat | None]) -> None:
@@ -102,15 +109,19 @@ class Members:
             for row in new:
                 parent = self.alive.get(row.ppid)
                 if self._is_launcher(row):
-                    self.alive[row.pid] = Member(row, None, is_launcher=True)
+                    self._add(row, None, is_launcher=True)
                     joined = True
                 elif parent is not None or row.session == self._session:
-                    self.alive[row.pid] = Member(row, parent)
+                    self._add(row, parent)
                     joined = True
                 else:
                     rest.append(row)
             new = rest
         self._foreign.update(row.pid for row in new)
+
+    def _add(self, row: Stat, parent: Member | None, *, is_launcher: bool = False) -> None:
+        files = ProcessFiles(row.pid, keep=len(self.alive) < KEPT)
+        self.alive[row.pid] = Member(row, parent, files, is_launcher)
 
     def _is_launcher(self, row: Stat) -> bool:
         if row.pid != self._launcher_pid:

@@ -49,7 +49,7 @@ class ProcessSensor:
         self.seen.update((member.pid, member.stat.start_time) for member in listed)
         self._gauges = {member: self._gauges.get(member) or _Gauges() for member in listed}
         below = self._roster.below()
-        memories = {member: proc.memory(member.pid) for member in listed}
+        memories = {member: member.files.memory() for member in listed}
         on_gpus = self._on_gpus(listed, memories, gpus)
         found = (
             self._gauges[member].read(
@@ -111,7 +111,7 @@ class _Gauges:
         stat = member.stat
         own = self._cpu.per_second((stat.utime + stat.stime) / TICKS, now)
         tree = self._tree.per_second(self._tree_cpu.advance(_tree_ticks(member, below)), now)
-        read, written = proc.io_bytes(member.pid) or (None, None)
+        read, written = member.files.io_bytes() or (None, None)
         return Process(
             pid=member.pid,
             start_time=stat.start_time,
@@ -132,7 +132,7 @@ class _Gauges:
             major_faults=stat.major_faults,
             context_switches=memory.context_switches if memory else None,
             blocked_in=_blocked_in(member),
-            children=dict(Counter(kind for kind in map(_kind, below) if kind)),
+            children=dict(Counter(kind for kind in map(_kind, below) if kind)) if below else {},
             gpu=gpu.index if gpu else None,
             gpu_memory=gpu.memory if gpu else None,
             gpu_mapped_by=gpu.by if gpu else None,
@@ -156,7 +156,7 @@ def _tree_ticks(member: Member, below: Sequence[Member]) -> int:
 def _blocked_in(member: Member) -> str | None:
     if member.stat.state == "R":
         return None
-    return proc.wchan(member.pid) or syscall_name(proc.syscall(member.pid))
+    return member.files.wchan() or syscall_name(member.files.syscall())
 
 
 def _kind(child: Member) -> str | None:

@@ -8,7 +8,7 @@ from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.kinds import kind_of
 from launchmon_agent.sensors.members import RESCAN_S, Member, Members, started
 from launchmon_agent.sglang import titles
-from launchmon_agent.sglang.titles import Name, coordinates, name_children, read_title
+from launchmon_agent.sglang.titles import Name, Title, coordinates, name_children, read_title
 
 _YOUNG_S = 3.0
 """A process is read again this long: between fork and exec it shows its parent's command line and name."""
@@ -30,11 +30,21 @@ class Roster:
     def __init__(self, members: Members) -> None:
         self._members = members
         self._expected: tuple[str, ...] = ()
+        self._places: dict[str | None, int | None] = {}  # of ranks asked for so far
+        self._named_from: list[
+            tuple[Member, Title | None, Name | None, bool]
+        ] = []  # all that the names of multiprocessing children were last made from
+        self._listed_from: list[tuple[Member, Name]] = []
+        self._listed: dict[Member, Name] = {}
         self._started: list[Member] = []  # multiprocessing children ever seen; ended ones keep their name and place
         self.ended: list[Member] = []  # with a name, not yet fetched
 
     def expect(self, ranks: Sequence[str]) -> None:
-        self._expected = tuple(ranks)
+        if tuple(ranks) != self._expected:
+            self._expected = tuple(ranks)
+            self._places.clear()
+            self._named_from.clear()
+            self._listed_from.clear()
 
     def update(self, now: float) -> None:
         """Look who is there and name everyone."""
@@ -44,10 +54,11 @@ class Roster:
             self._read_title(member, now)
             self._sort_in(member)
         self._started.sort(key=started)
-        top = [member for member in self._started if _controller(member) is None]
-        self._name(titles.LAUNCHER, top)
-        for controller in top:
-            self._name(titles.DP_CONTROLLER, [child for child in self._started if _controller(child) is controller])
+        alive = self._members.alive
+        named_from = [(one, one.title, one.name, one.pid in alive) for one in self._started]
+        if named_from != self._named_from:  # in most seconds nobody has come, gone or got a title
+            self._named_from = named_from
+            self._name_started()
         self._keep_ended(ended)
 
     def check(self) -> None:
@@ -56,8 +67,11 @@ class Roster:
 
     def listed(self) -> dict[Member, Name]:
         """Those alive that have a name: launcher first, then ranks in order, then the rest."""
-        named = ((member, member.name) for member in self._members.alive.values() if member.name)
-        return dict(sorted(named, key=self._order))
+        named = [(member, member.name) for member in self._members.alive.values() if member.name]
+        if named != self._listed_from:
+            self._listed_from = named
+            self._listed = dict(sorted(named, key=self._order))
+        return self._listed
 
     def below(self) -> dict[Member, list[Member]]:
         """The children that are not listed, by the listed process they work for. Orphans of an ended one have none."""
@@ -71,11 +85,11 @@ class Roster:
 
     def place(self, rank: str | None) -> int | None:
         """Of a rank among the expected ones, in start order."""
-        own = coordinates(rank or "")
-        for index, expected in enumerate(self._expected):
-            if coordinates(expected).items() <= own.items():
-                return index
-        return None
+        if rank not in self._places:
+            own = coordinates(rank or "").items()
+            fits = (place for place, tag in enumerate(self._expected) if coordinates(tag).items() <= own)
+            self._places[rank] = next(fits, None)
+        return self._places[rank]
 
     def _read_title(self, member: Member, now: float) -> None:
         if member.titled_at is not None and not self._may_have_changed(member, now):
@@ -119,6 +133,12 @@ class Roster:
         return parent is None or (
             parent.name is not None and parent.name.role in (titles.LAUNCHER, titles.DP_CONTROLLER)
         )
+
+    def _name_started(self) -> None:
+        top = [member for member in self._started if _controller(member) is None]
+        self._name(titles.LAUNCHER, top)
+        for controller in top:
+            self._name(titles.DP_CONTROLLER, [child for child in self._started if _controller(child) is controller])
 
     def _name(self, parent: str, children: Sequence[Member]) -> None:
         alive = self._members.alive

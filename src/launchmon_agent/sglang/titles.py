@@ -19,9 +19,11 @@ the schedulers are the controller's children instead; with attention DP they are
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from launchmon_agent.sglang.command import parse
 from launchmon_agent.sglang.ranks import SINGLE
@@ -34,13 +36,13 @@ TOKENIZER = "tokenizer"
 SPAWNING = "spawning"
 HELPER = "helper"
 
-_TAG = re.compile(r"_([A-Z][A-Z_]*?)(\d+)")
-_SCHEDULER = re.compile(r"sglang::scheduler(?P<tags>(?:_[A-Z][A-Z_]*?\d+)*)")
-_SCHEDULER_0_4_3 = re.compile(r"sglang::scheduler_(?:(?P<dp>\d+)|None)")
+_TAG = re.compile(r"_([A-Z][A-Z_]*?)(\d{1,9})")
+_SCHEDULER = re.compile(r"sglang::scheduler(?P<tags>(?:_[A-Z][A-Z_]*?\d{1,9})*)")
+_SCHEDULER_0_4_3 = re.compile(r"sglang::scheduler_(?:(?P<dp>\d{1,9})|None)")
 _OTHERS = (
     (re.compile(r"sglang::detokenizer(_router)?"), DETOKENIZER),
     (re.compile(r"sglang::data_parallel_controller"), DP_CONTROLLER),
-    (re.compile(r"sglang::tokenizer_worker:\d+"), TOKENIZER),
+    (re.compile(r"sglang::tokenizer_worker:\d{1,9}"), TOKENIZER),
     (re.compile(r"sglang::(http_server/\w+|server)"), LAUNCHER),  # 0.5.2; a server that sglang-router started
     (re.compile(r"sglang::\S+"), HELPER),
 )
@@ -90,9 +92,10 @@ def read_title(argv: Sequence[str], comm: str = "") -> Title | None:
     return _launcher(argv)
 
 
-def coordinates(rank: str) -> dict[str, int]:
-    """``"DP1 TP0"`` → ``{"DP": 1, "TP": 0}``."""
-    return {name: int(number) for name, number in _TAG.findall("_" + rank.replace(" ", "_"))}
+@functools.lru_cache(maxsize=4096)
+def coordinates(rank: str) -> Mapping[str, int]:
+    """``"DP1 TP0"`` → ``{"DP": 1, "TP": 0}``. Kept: the same few tags are asked for each second."""
+    return MappingProxyType({name: int(number) for name, number in _TAG.findall("_" + rank.replace(" ", "_"))})
 
 
 def _sglang_title(title: str) -> Title:

@@ -17,6 +17,7 @@ import pytest
 from launchmon_agent.events import Gpu, GpuProcess, Gpus, Process
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.processes import ProcessSensor
+from launchmon_agent.sensors.procfiles import ProcessFiles
 from tests.support.waiting import until
 
 SERVER = Path(__file__).parents[2] / "support" / "server.py"
@@ -321,11 +322,14 @@ def test_processes_may_vanish_between_any_two_reads(tree: Callable[..., Tree], m
     run = tree(*TP2)
     sensor = run.sensor(["TP0", "TP1"])
     look(sensor)
-    for reader in ("memory", "io_bytes", "wchan", "syscall", "cmdline"):
+    for reader in ("memory", "io_bytes", "wchan", "syscall"):
         with monkeypatch.context() as patch:
-            patch.setattr(proc, reader, lambda pid: [] if reader == "cmdline" else None)  # noqa: B023
+            patch.setattr(ProcessFiles, reader, lambda files: None)
             assert {"TP0", "TP1"} <= set(look(sensor))
     with monkeypatch.context() as patch:
-        patch.setattr(proc, "stat", lambda pid: None)
+        patch.setattr(proc, "cmdline", lambda pid: [])
+        assert {"TP0", "TP1"} <= set(look(sensor))
+    with monkeypatch.context() as patch:
+        patch.setattr(ProcessFiles, "stat", lambda files: None)
         assert look(sensor) == {}
     assert len(sensor.vanished(1.0)) == 4
