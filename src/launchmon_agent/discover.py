@@ -89,7 +89,7 @@ class Found:
 def discover(root: str | None = None) -> list[Found]:
     """Every server that this user can see, newest first. ``root``: where launched runs are kept (default: ours)."""
     snapshot = Snapshot(proc.table())
-    launched = [run for _, run in directory.runs(root)]
+    launched = [run for _, run in directory.runs(root) if directory.elsewhere(run) is None]
     panes: list[Pane] | None = None
     found = []
     for pid, orphans in (*_launchers(snapshot), *_orphan_groups(snapshot)):

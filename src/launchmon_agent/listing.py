@@ -40,7 +40,7 @@ def _here(place: RunDirectory) -> RunDirectory:
     """Raises :class:`Refused` for a run of another machine, of which nothing can be seen from here."""
     file = place.read()
     host = None if file is None else directory.elsewhere(file)
-    if host is not None and file is not None and not _alive(file):
+    if host is not None:
         raise Refused(
             f"the run {place.id} is on {host}",
             "this machine shares the directory of runs with it, and sees none of its processes",
@@ -51,8 +51,8 @@ def _here(place: RunDirectory) -> RunDirectory:
 
 def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
     command = parse(file.argv)
-    alive = _alive(file)
-    host = None if alive else directory.elsewhere(file)
+    host = directory.elsewhere(file)
+    alive = file.server is not None and proc.alive(file.server.pid, file.server.start_time)
     verdict = last_verdict(place)
     row = {
         "id": place.id,
@@ -78,11 +78,6 @@ def _launched(place: RunDirectory, file: RunFile) -> dict[str, Any]:
         "change": file.change,
     }
     return redacted_object(row)
-
-
-def _alive(file: RunFile) -> bool:
-    """Whether its server runs on this machine."""
-    return file.server is not None and proc.alive(file.server.pid, file.server.start_time)
 
 
 def _foreign(run: Found) -> dict[str, Any]:

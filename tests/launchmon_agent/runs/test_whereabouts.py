@@ -60,13 +60,11 @@ def test_a_run_of_another_machine_is_neither_running_nor_ended() -> None:
     assert states() == {ended.id: ("ended", None), other.id: ("elsewhere", "gpu9"), old.id: ("ended", None)}
 
 
-def test_a_server_that_is_seen_here_is_here_whatever_the_machine_was_called() -> None:
+def test_a_process_here_with_the_same_pid_and_start_time_is_another_one() -> None:
     started = proc.start_time(os.getpid())
     assert started is not None
     place = made(OTHER, server=ProcessId(os.getpid(), started))
-    assert states() == {place.id: ("running", None)}
-    chosen = listing.choose({"run": place.id})
-    assert isinstance(chosen, RunDirectory) and chosen.id == place.id
+    assert states() == {place.id: ("elsewhere", "gpu9")}
 
 
 @pytest.mark.parametrize("by", ["id", "name"])

@@ -43,6 +43,9 @@ def main() -> None:
     parser.add_argument("--model-path")
     parser.add_argument("--port", type=int, default=30000)
     parser.add_argument("--tp", type=int, default=1)
+    parser.add_argument("--nnodes", type=int, default=1)
+    parser.add_argument("--node-rank", type=int, default=0)
+    parser.add_argument("--dist-init-addr", help="nobody is waited for there")
     parser.add_argument("--on-term", choices=["default", "ignore", "drain"], default="default")
     parser.add_argument("--importing", type=float, default=0, help="seconds until children have title and death signal")
     parser.add_argument("--no-death-signal", action="store_true")
@@ -59,7 +62,9 @@ def main() -> None:
         with open(f"/dev/shm/sgl_shm_mq_{os.getpid()}_test", "wb") as file:
             file.write(b"x" * 4096)
     spawn = multiprocessing.get_context("spawn")
-    names = [f"sglang::scheduler_TP{rank}" for rank in range(options.tp)] + ["sglang::detokenizer"]
+    here = options.tp // options.nnodes
+    ranks = range(options.node_rank * here, (options.node_rank + 1) * here)
+    names = [f"sglang::scheduler_TP{rank}" for rank in ranks] + ["sglang::detokenizer"]
     children = [spawn.Process(target=child, args=(name, options, rank)) for rank, name in enumerate(names)]
     for process in children:
         process.start()
