@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 Number = tuple[int, ...]
 
-_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_NUMBER = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
 _RANGES = tuple(
     re.compile(form.replace("N", r"\d+(?:\.\d+){1,2}"))
     for form in (r"(?P<since>N)\+", r"(?P<since>N)?-(?P<until>N)", r"(?P<only>N)")
