@@ -13,7 +13,19 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from launchmon_agent import doctor, events, keepers, lifetime, listing, login, observe, relaunching, resuming, wire
+from launchmon_agent import (
+    beginning,
+    doctor,
+    events,
+    keepers,
+    lifetime,
+    listing,
+    login,
+    observe,
+    relaunching,
+    resuming,
+    wire,
+)
 from launchmon_agent.actions import Actions
 from launchmon_agent.discover import Found
 from launchmon_agent.errors import Refused
@@ -79,6 +91,7 @@ class Agent:
         self._relauncher: Relauncher | None = None
         self._sharing: Sharing | None = None
         self._tools = Tools()
+        self._beginnings = beginning.Beginnings()
 
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
@@ -110,6 +123,8 @@ class Agent:
                 return await asyncio.to_thread(self._tools.state, self._server_pids())
             case "ship":
                 return await asyncio.to_thread(self._tools.take, request.args)
+        if request.do in beginning.OPERATIONS:
+            return await asyncio.to_thread(self._beginnings.answer, request.do, request.args)
         if request.do in OPERATIONS:
             return await self._ask(request)
         if request.do in relaunching.OPERATIONS:
@@ -227,6 +242,8 @@ class Agent:
         """At the files of a run, wherever they were copied from: nothing on this machine is taken to be of it."""
         if directory.read() is None:
             raise Refused(f"{directory.path} is no directory of a run", "it has no run.json that can be read")
+        if os.path.islink(directory.log):  # whoever made the directory may mean a file of this machine's
+            raise Refused(f"{directory.log} is a link", "the directory of a run holds its log itself")
         self._sharing = Sharing(directory)
         return self._watch_here(observe.launched_run(directory, ended=True))
 

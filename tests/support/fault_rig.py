@@ -40,12 +40,12 @@ class FaultRig:
     def root(self) -> str:
         return directory.state_root(self.environ)
 
-    def start_agent(self) -> RawAgent:
-        return RawAgent(**self.environ)
+    def start_agent(self, *before: str, umask: int = -1, **environ: str) -> RawAgent:
+        return RawAgent(*before, umask=umask, **{**self.environ, **environ})
 
-    def agent(self) -> contextlib.closing[RawAgent]:
+    def agent(self, *before: str, umask: int = -1, **environ: str) -> contextlib.closing[RawAgent]:
         """In a ``with``: its client leaves at the end."""
-        return contextlib.closing(self.start_agent())
+        return contextlib.closing(self.start_agent(*before, umask=umask, **environ))
 
     def plan(self, *flags: str) -> dict[str, Any]:
         """Arguments of a ``launch``. Without the hook: its signal would be one that the witness notes."""

@@ -23,12 +23,14 @@ _PROGRAM = "from launchmon_agent.serve import main; main()"
 class RawAgent:
     """Speaks the wire format by hand; :attr:`heard` has all messages so far. For ``contextlib.closing``."""
 
-    def __init__(self, **environ: str) -> None:
+    def __init__(self, *before: str, umask: int = -1, **environ: str) -> None:
+        """``before``: a command that runs the agent. ``umask`` -1: ours."""
         self.heard: list[dict[str, Any]] = []
         self._rest = b""
         self._ids = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            [*before, sys.executable, "-c", _PROGRAM],
+            umask=umask,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(SOURCE), **environ},

@@ -55,6 +55,8 @@ def main() -> None:
     parser.add_argument("--model-path")
     parser.add_argument("--port")
     parser.add_argument("--tp", type=int, default=1)
+    parser.add_argument("--say", help="its first line")
+    parser.add_argument("--api-key")
     parser.add_argument("--patient", type=float, default=0, help="seconds until it ends when it is asked to")
     options = parser.parse_args()
 
@@ -76,12 +78,12 @@ def main() -> None:
             while os.getppid() == launcher:  # as the parent-death signal that real ranks ask for
                 time.sleep(0.05)
             os._exit(0)
-    number, rest = 0, b""
+    number, rest = 0, f"{options.say}\n".encode() if options.say else b""
     while time.monotonic() < ends_at:
-        rest = rest or b"line %d\n" % number
+        if not rest:
+            rest, number = b"line %d\n" % number, number + 1
         with contextlib.suppress(OSError):  # a full disk: the same bytes again
             rest = rest[os.write(1, rest) :]
-        number += not rest
         time.sleep(EVERY_S)
 
 

@@ -164,7 +164,7 @@ def create(
     now = clock()
     base = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name or parse(argv).model or 'run')}"
     try:
-        _make_private(root)
+        make_private(root)
         path = _make_unique(root, base)
         directory = RunDirectory(path)
         run = RunFile(id=directory.id, argv=argv, created=now, name=name, series=directory.id, machine=this_machine())
@@ -249,7 +249,7 @@ def _as_read_here(run: RunFile) -> RunFile:
     return replace(run, server=here(run.server), keeper=here(run.keeper))
 
 
-def _make_private(path: str) -> None:
+def make_private(path: str) -> None:
     """Makes a directory and its missing parents; those that are made are the owner's alone."""
     before = os.umask(0o077)
     try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.runs.directory import state_root
+from launchmon_agent.runs.directory import make_private, state_root
 from launchmon_agent.sensors import proc
 
 KEPT_S = 3600.0
@@ -92,7 +92,7 @@ class Journal:
         """In one step: nobody sees an entry without its content. Raises FileExistsError and other OSErrors."""
         path = self._path(action)
         scratch = f"{path}.{os.getpid()}.new"
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "w", encoding="utf-8") as file:

@@ -135,7 +135,7 @@ def redact_argv(argv: Sequence[str], note: Note | None = None) -> tuple[str, ...
             out.append(_hide(note, kind_of(hidden_by)))
             hidden_by = ""
         elif equals and is_secret_name(flag):
-            out.append(f"{flag}={_hide(note, kind_of(flag))}")
+            out.append(f"{redact_text(flag, note)}={_hide(note, kind_of(flag))}")  # it may be a whole sentence
         else:
             hidden_by = word if word.startswith("--") and is_secret_name(word) else ""
             out.append(redact_text(word, note))

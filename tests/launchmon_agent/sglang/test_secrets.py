@@ -86,3 +86,8 @@ def test_environment() -> None:
 )
 def test_text(text: str, hidden: str) -> None:
     assert redact_text(text) == hidden
+
+
+def test_a_word_that_is_a_sentence_is_hidden_in_all_its_parts() -> None:
+    (word,) = redact_argv(["Authorization: Bearer abcdefgh https://me:word@example.org api_key=k3y"])
+    assert word == f"Authorization: Bearer {HIDDEN} https://me:{HIDDEN}@example.org api_key={HIDDEN}"
