@@ -52,6 +52,8 @@ def read(path: Path) -> ConfigFile:
         return ConfigFile(path, problems=(f"{path}: not UTF-8: nothing in it is used",))
     except tomllib.TOMLDecodeError as error:
         return ConfigFile(path, problems=(_syntax(path, str(error)),))
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        return ConfigFile(path, problems=(f"{path}: {error}: nothing in it is used",))
     return ConfigFile(path, values, line_numbers(text))
 
 

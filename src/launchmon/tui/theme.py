@@ -49,7 +49,7 @@ def load(path: Path) -> Theme:
     """Read one file. Raises :class:`ThemeError`."""
     try:
         body = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: bad TOML, no UTF-8, a number without end
         raise ThemeError(f"{path}: {error}") from None
     return parse(body, str(path), path.stem)
 
