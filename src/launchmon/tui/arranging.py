@@ -55,6 +55,11 @@ class Arranging:
         self._choose(replace(self._now, hidden=frozenset()))
         return True
 
+    def uncover(self, panel: str) -> None:
+        """Have it on the screen until the next choice, which this is not."""
+        if panel in self._now.hidden or self._now.expanded not in (None, panel):
+            self._apply(Arrangement(self._now.hidden - {panel}))
+
     @property
     def hidden(self) -> frozenset[str]:
         return self._now.hidden

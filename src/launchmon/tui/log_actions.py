@@ -10,86 +10,95 @@ class LogActions:
 
     log_panel: LogPanel
 
+    def show_log(self) -> None:
+        """Have the log on the screen, also where another panel has its place."""
+        raise NotImplementedError
+
+    def _log(self) -> LogPanel:
+        """The log, where it can be seen: what an action on it does is seen nowhere else."""
+        self.show_log()
+        return self.log_panel
+
     def action_search(self) -> None:
-        self.log_panel.ask("search")
+        self._log().ask("search")
 
     def action_search_back(self) -> None:
-        self.log_panel.ask("search-back")
+        self._log().ask("search-back")
 
     def action_search_next(self) -> None:
-        self.log_panel.find_next(True)
+        self._log().find_next(True)
 
     def action_search_previous(self) -> None:
-        self.log_panel.find_next(False)
+        self._log().find_next(False)
 
     def action_error_next(self) -> None:
-        self.log_panel.next_error(True)
+        self._log().next_error(True)
 
     def action_error_previous(self) -> None:
-        self.log_panel.next_error(False)
+        self._log().next_error(False)
 
     def action_error_first(self) -> None:
-        self.log_panel.first_error()
+        self._log().first_error()
 
     def action_traceback_next(self) -> None:
-        self.log_panel.next_traceback()
+        self._log().next_traceback()
 
     def action_log_phase_next(self) -> None:
-        self.log_panel.next_phase(True)
+        self._log().next_phase(True)
 
     def action_log_phase_previous(self) -> None:
-        self.log_panel.next_phase(False)
+        self._log().next_phase(False)
 
     def action_go_to(self) -> None:
-        self.log_panel.ask("go")
+        self._log().ask("go")
 
     def action_filter(self) -> None:
-        self.log_panel.next_rank()
+        self._log().next_rank()
 
     def action_filter_rank(self, key: str) -> None:
-        self.log_panel.nth_rank(int(key))
+        self._log().nth_rank(int(key))
 
     def action_filter_level(self) -> None:
-        self.log_panel.next_level()
+        self._log().next_level()
 
     def action_filter_text(self) -> None:
-        self.log_panel.ask("only")
+        self._log().ask("only")
 
     def action_bookmark(self) -> None:
-        self.log_panel.toggle_bookmark()
+        self._log().toggle_bookmark()
 
     def action_bookmark_next(self) -> None:
-        self.log_panel.next_bookmark(True)
+        self._log().next_bookmark(True)
 
     def action_bookmark_previous(self) -> None:
-        self.log_panel.next_bookmark(False)
+        self._log().next_bookmark(False)
 
     def action_point_up(self) -> None:
-        self.log_panel.point(-1)
+        self._log().point(-1)
 
     def action_point_down(self) -> None:
-        self.log_panel.point(1)
+        self._log().point(1)
 
     def action_copy_lines(self) -> None:
-        self.log_panel.copy()
+        self._log().copy()
 
     def action_copy_bookmarks(self) -> None:
-        self.log_panel.copy_bookmarks()
+        self._log().copy_bookmarks()
 
     def action_fold_ranks(self) -> None:
-        self.log_panel.toggle_fold()
+        self._log().toggle_fold()
 
     def action_wrap(self) -> None:
-        self.log_panel.toggle_wrap()
+        self._log().toggle_wrap()
 
     def action_raw(self) -> None:
-        self.log_panel.toggle_raw()
+        self._log().toggle_raw()
 
     def action_pager(self) -> None:
-        self.log_panel.open_in_pager()
+        self._log().open_in_pager()
 
     def action_pan_left(self) -> None:
-        self.log_panel.pan(-1)
+        self._log().pan(-1)
 
     def action_pan_right(self) -> None:
-        self.log_panel.pan(1)
+        self._log().pan(1)

@@ -145,3 +145,18 @@ def test_two_screens_write_into_one_memory(tmp_path: Path) -> None:
 
 def focus(rig: Rig, panel: str) -> None:
     rig.run.set_focus(rig.log.lines if panel == "log" else rig.run.query_one(f"#{panel}"))
+
+
+@pytest.mark.parametrize("keys", [("tab", "tab", "tab", "z"), ("h",)])
+async def test_what_is_done_with_the_log_brings_it_back_until_the_screen_is_arranged_anew(
+    keys: tuple[str, ...],
+) -> None:
+    async with running(fake.kept()) as rig:
+        await rig.press(*keys)
+        assert "LOG" not in rig.screen_text()
+        await rig.press("slash", *"step 7", "enter")
+        text = rig.screen_text()
+        assert "LOG" in text and "step 7" in text and "RANK" in text
+        rig.run.on_resize(None)  # type: ignore[arg-type]
+        await rig.settle()
+        assert "LOG" not in rig.screen_text()

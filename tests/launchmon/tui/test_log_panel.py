@@ -244,7 +244,10 @@ async def test_a_replaced_log_starts_again() -> None:
 
 @pytest.mark.parametrize(
     ("refusal", "says"),
-    [(Refused("the log is gone", "it was deleted"), "the log is gone: it was deleted"), (ConnectionError("eof"), "eof")],
+    [
+        (Refused("the log is gone", "it was deleted"), "the log is gone: it was deleted"),
+        (ConnectionError("eof"), "eof"),
+    ],
 )
 async def test_a_request_that_fails_is_said_and_what_is_shown_stays(refusal: Exception, says: str) -> None:
     async with running(long_log()) as rig:

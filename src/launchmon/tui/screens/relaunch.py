@@ -252,11 +252,16 @@ class RelaunchScreen(DescribedScreen):
 
     def action_take_back(self) -> None:
         """All choices, for the command as it was."""
+        if not self.draft.words:
+            self.notify("Nothing is changed.")
+            return
         self.draft = Draft()
         self._changed()
 
     def action_copy_command(self) -> None:
-        if self._plan is not None:
+        if self._plan is None:
+            self.notify("The command line is not known yet.", severity="warning")
+        else:
             self.app.copy_to_clipboard(self._plan["command"])
             self.notify(
                 "Copied the command line. A terminal without OSC 52 ignores that: then launchmon relaunch "

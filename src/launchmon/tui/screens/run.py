@@ -217,6 +217,9 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
             self.notify("No panel is hidden.")
         self.call_after_refresh(self.look)
 
+    def show_log(self) -> None:
+        self._arranging.uncover(str(self.log_panel.id))
+
     def action_reset(self) -> None:
         if self.log_panel.leave():
             return

@@ -281,12 +281,16 @@ class StacksScreen(FollowingScreen):
         self._prompt.ask("filter", "filter", self._board.filter)
 
     def action_copy(self) -> None:
-        if self._board.selected is not None:
+        if self._board.selected is None:
+            self.notify("Nothing is selected to copy. Y copies the whole dump.", severity="warning")
+        else:
             self._copy(save.item_text(self._board.selected), self._board.selected.label)
 
     def action_copy_all(self) -> None:
         merged = self._board.merged
-        if merged is not None:
+        if merged is None:
+            self.notify("There is no dump to copy yet.", severity="warning")
+        else:
             self._copy(render.text(merged, whole=not self._board.fold, threads=True), "the whole dump")
 
     def _copy(self, text: str, what: str) -> None:
