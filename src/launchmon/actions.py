@@ -443,9 +443,49 @@ ACTIONS: tuple[Action, ...] = (
         3,
     ),
     Action("refresh", ("r",), "look again", "Look again for runs on the machine that is shown.", "home", 4),
+    Action(
+        "new-launch",
+        ("n",),
+        "new launch",
+        "Start a server by a form: the model, the sizes, the usual flags. It shows the command that it builds.",
+        "home",
+        5,
+    ),
     Action("leave-place", ("escape",), "back", "From another machine back to the list of all.", "home"),
     Action("select-up", ("up",), "up", "Select the run or machine above.", "home"),
     Action("select-down", ("down",), "down", "Select the run or machine below.", "home"),
+    # the form for a launch
+    Action(
+        "launch-start",
+        ("ctrl+r", "s"),
+        "start",
+        "Start the server with what is filled in. It goes on when launchmon is closed.",
+        "launch",
+        4,
+        changes=True,
+    ),
+    Action("field-edit", ("enter", "e"), "fill in", "Fill in the selected row, or turn its switch.", "launch", 5),
+    Action("field-flip", ("space", "x"), "on/off", "Take the value of the selected row out, or turn it.", "launch", 6),
+    Action(
+        "field-add", ("a", "plus"), "add", "Type any other flag or variable: --flag=VALUE, NAME=VALUE.", "launch", 7
+    ),
+    Action("launch-copy", ("y",), "copy", "Copy the exact command line, through the terminal.", "launch", 8),
+    Action(
+        "launch-anyway",
+        ("exclamation_mark",),
+        "start anyway",
+        "Start it though something speaks against it.",
+        "launch",
+        9,
+        changes=True,
+    ),
+    Action("leave-launch", ("escape",), "back", "Back to the list. Nothing is started.", "launch", 3),
+    Action("field-up", ("up",), "up", "Select the row above.", "launch"),
+    Action("field-down", ("down",), "down", "Select the row below.", "launch"),
+    Action("field-first", ("home", "g"), "first", "Select the first row.", "launch"),
+    Action("field-last", ("end", "G"), "last", "Select the last row.", "launch"),
+    Action("result-up", ("pageup",), "page up", "One page up in the command and what is said of it.", "launch"),
+    Action("result-down", ("pagedown",), "page down", "One page down in the command and what is said of it.", "launch"),
 )
 
 
@@ -461,6 +501,7 @@ SCOPES = {
     "relaunch": "The relaunch",
     "ledger": "The attempts",
     "home": "The list of runs",
+    "launch": "A new launch",
 }
 """Every scope, with its name for people, in the order in which they are listed."""
 
@@ -473,6 +514,7 @@ TOGETHER = (
     ("relaunch",),
     ("ledger",),
     ("home",),
+    ("launch",),
 )
 """The scopes of each screen: keys of one row, and those of app, work at the same time and differ."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from launchmon import recent
+from launchmon.cli.beginning import offering
 from launchmon.cli.common import (
     chosen,
     named_targets,
@@ -85,7 +86,7 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
     named = named_targets()
     here = named == (LOCAL,)
 
-    opened_on: Sequence[Target] = named
+    opened_on: Sequence[Target] | None = named
 
     async def pick(asker: Asker) -> list[Found]:
         return [_found(item, named) for item in await list_runs(asker)]
@@ -105,9 +106,14 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
             return await open_recording(which["run"], asker, opened_on)
         return await opener(which, opened_on)(asker)
 
+    def begun(where: Sequence[Target] | None) -> None:
+        nonlocal opened_on
+        opened_on = where
+
     left = show(
         None,
         pick=pick,
+        beginnings=offering(named, begun),
         there=None if here else ", ".join(where.label for where in named),
         places=places if here else None,
         pick_there=pick_there,
@@ -115,7 +121,8 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
         on_verdict=on_verdict,
         read_only=read_only,
     )
-    say_how_to_return(left.session, opened_on)
+    if opened_on is not None:
+        say_how_to_return(left.session, opened_on)
 
 
 def places() -> list[Place]:

@@ -35,7 +35,7 @@ def command(scenario: str, list_them: bool, detach: bool) -> None:
         click.echo(run_async(_start(scenario)).id)
         return
     need_terminal("launchmon demo --detach")
-    show(lambda _: _opened(scenario), kill_on_exit=True)
+    show(lambda _: opened(scenario), kill_on_exit=True)
 
 
 async def _launch(opened: Session, scenario: str, *, while_watched: bool) -> Run:
@@ -52,11 +52,12 @@ async def _start(scenario: str) -> Run:
         await opened.close()
 
 
-async def _opened(scenario: str) -> Session:
-    opened = await open_on(LOCAL)
+async def opened(scenario: str) -> Session:
+    """A session with a simulated server that ends when nobody watches it any longer. Raises :class:`Refused`."""
+    session = await open_on(LOCAL)
     try:
-        await _launch(opened, scenario, while_watched=True)
+        await _launch(session, scenario, while_watched=True)
     except Refused:
-        await opened.close()
+        await session.close()
         raise
-    return opened
+    return session

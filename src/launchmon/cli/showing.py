@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Prepare = Callable[[AnySession | ReplaySession], AnySession | ReplaySession]
+"""Makes a session obey the configuration."""
+
 _FLAGS = "launchmon.flags"
 """Where the context keeps the settings that were given by options, by name."""
 
@@ -63,12 +66,15 @@ def show(
 ) -> Outcome:
     """Run the screen, as configured, until the person leaves it; ``how`` is for ``tui.app.run_app``.
 
+    ``beginnings`` in it is made with what every session has to go through.
+
     A run that is killed at the end (``kill_on_exit``) is never read-only.
     """
     from launchmon.tui.app import run_app
 
     settings = effective(on_verdict=on_verdict, read_only="true" if read_only else None)
     attach = how.pop("attach", None)
+    beginnings = how.pop("beginnings", None)
 
     def prepared(session: AnySession | ReplaySession) -> AnySession | ReplaySession:
         if isinstance(session, ReplaySession):
@@ -86,6 +92,8 @@ def show(
     async def attached(found: Any, asker: Asker) -> AnySession | ReplaySession:
         return prepared(await attach(found, asker))
 
+    if beginnings is not None:
+        how["beginnings"] = beginnings(prepared)
     return run_app(
         None if open_session is None else opened,
         attach=None if attach is None else attached,

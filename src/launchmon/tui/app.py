@@ -24,6 +24,7 @@ from launchmon.connect import Asker
 from launchmon.ladder import Ladder
 from launchmon.replay.session import ReplaySession
 from launchmon.tui import attention, glyphs, theme
+from launchmon.tui.beginning import Beginnings
 from launchmon.tui.bindings import bindings, bound, method
 from launchmon.tui.looking_back import LookBack
 from launchmon.tui.own_themes import OwnThemes
@@ -34,6 +35,7 @@ from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen, Places
+from launchmon.tui.screens.launch import LaunchScreen
 from launchmon.tui.screens.nodes import NodesScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.replay import ReplayScreen
@@ -79,6 +81,7 @@ class LaunchmonApp(App[Outcome]):
         places: Places | None = None,
         pick_there: PickThere | None = None,
         attach: Attach | None = None,
+        beginnings: Beginnings = Beginnings(),  # noqa: B008  (frozen)
         opening: str = "connecting",
         kill_on_exit: bool = False,
         settings: Effective = Effective(),  # noqa: B008  (frozen)
@@ -101,6 +104,7 @@ class LaunchmonApp(App[Outcome]):
         self._places = places
         self._pick_there = pick_there
         self._attach_found = attach
+        self._beginnings = beginnings
         self._opening = opening
         self._kill_on_exit = kill_on_exit
         self._leaving = False
@@ -159,7 +163,8 @@ class LaunchmonApp(App[Outcome]):
             self._open(self._open_session)
         elif self._pick is not None:
             asker = ScreenAsker(self)
-            self.push_screen(HomeScreen(partial(self._pick, asker), self._places, there=self._there))
+            begin = self._beginnings.offered
+            self.push_screen(HomeScreen(partial(self._pick, asker), self._places, there=self._there, begin=begin))
 
     def on_home_screen_chosen(self, event: HomeScreen.Chosen) -> None:
         opener = self._attach_found
@@ -170,11 +175,28 @@ class LaunchmonApp(App[Outcome]):
         pick_there, place = self._pick_there, event.place
         if pick_there is not None:
             pick = partial(pick_there, place, ScreenAsker(self))
-            self.push_screen(HomeScreen(pick, there=place.label))
+            begin = [what for what in self._beginnings.offered if what == "launch"]
+            self.push_screen(HomeScreen(pick, there=place.label, place=place, begin=begin))
+
+    def on_home_screen_wanted(self, event: HomeScreen.Wanted) -> None:
+        launcher, demo = self._beginnings.launcher, self._beginnings.demo
+        if event.what == "launch" and launcher is not None:
+            self.push_screen(LaunchScreen(partial(launcher, event.place, ScreenAsker(self))))
+        elif event.what == "demo" and demo is not None:
+            self._kill_on_exit = True
+            self._open(lambda _: demo(), "starting the demo")
+
+    def on_launch_screen_agreed(self, event: LaunchScreen.Agreed) -> None:
+        async def start(_: Asker) -> SessionLike:
+            session = await event.start()
+            event.screen.handed_over()
+            return session
+
+        self._open(start, "starting the server")
 
     @work(exclusive=True, group="open")
-    async def _open(self, opener: OpenSession) -> None:
-        waiting = ConnectScreen(self._opening)
+    async def _open(self, opener: OpenSession, what: str | None = None) -> None:
+        waiting = ConnectScreen(what or self._opening)
         await self.push_screen(waiting)
         try:
             self.session = await opener(ScreenAsker(self))
@@ -284,7 +306,7 @@ class LaunchmonApp(App[Outcome]):
         """Why a person may change nothing on the target now."""
         if isinstance(getattr(self.screen, "session", None), ReplaySession):
             return "This is a recording"
-        if self.session is not None and self.session.read_only:
+        if self.config.read_only if self.session is None else self.session.read_only:
             return "This session is read-only"
         if self.ladder is not None and self.ladder.climbing:
             return "The ladder is being climbed (a shows it, and s there stops it)"
@@ -345,6 +367,7 @@ def run_app(
     places: Places | None = None,
     pick_there: PickThere | None = None,
     attach: Attach | None = None,
+    beginnings: Beginnings = Beginnings(),  # noqa: B008  (frozen)
     opening: str = "connecting",
     kill_on_exit: bool = False,
     settings: Effective = Effective(),  # noqa: B008  (frozen)
@@ -360,6 +383,7 @@ def run_app(
         places=places,
         pick_there=pick_there,
         attach=attach,
+        beginnings=beginnings,
         opening=opening,
         kill_on_exit=kill_on_exit,
         settings=settings,

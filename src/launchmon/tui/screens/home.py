@@ -9,7 +9,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.message import Message
 
-from launchmon.actions import in_scope
+from launchmon.actions import by_id, in_scope
 from launchmon.tui import format as fmt
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
@@ -23,6 +23,12 @@ from launchmon_agent.errors import Refused
 
 Pick = Callable[[], Awaitable[Sequence[Found]]]
 Places = Callable[[], Sequence[Place]]
+
+BEGIN = {
+    "launch": ("new launch", "a form for the model, the sizes and the usual flags; it shows the command"),
+    "demo": ("demo", "a simulated launch that dead-locks; needs no GPU and no SGLang"),
+}
+"""What can be begun from here, and what that is."""
 
 LOOK_AGAIN_S = 3.0
 LABEL = 34
@@ -40,11 +46,15 @@ COLUMNS = (
     Column("origin", "", 10, rank=6),
 )
 
+TEACH_DEMO: Row = (
+    ("launchmon demo", "key"),
+    ("                      see it work, without a GPU or SGLang", "plain"),
+)
 TEACH: tuple[Row, ...] = (
     (("No SGLang run was found on this machine.", "strong"),),
     (),
-    (("launchmon demo", "key"), ("                      see it work, without a GPU or SGLang", "plain")),
-    (("launchmon launch -- COMMAND…", "key"), ("        start a server and watch it; it outlives launchmon", "plain")),
+    TEACH_DEMO,
+    (("launchmon launch -- COMMAND…", "key"), ("        start a server, which outlives launchmon", "plain")),
     (("launchmon attach --pid PID", "key"), ("          watch a server that was not found", "plain")),
     (("launchmon attach user@host", "key"), ("          look on another machine", "plain")),
     (),
@@ -80,14 +90,34 @@ class HomeScreen(DescribedScreen):
             super().__init__()
             self.place = place
 
-    def __init__(self, pick: Pick, places: Places | None = None, *, there: str | None = None) -> None:
-        """``places``: other machines, asked for once. ``there``: the machine, when it is another one.
+    class Wanted(Message):
+        """A launch by the form, or the demo, is to be begun: a key of :data:`BEGIN`. ``place``: None for this machine,
+        or the one that the screen is about."""
+
+        def __init__(self, what: str, place: Place | None) -> None:
+            super().__init__()
+            self.what = what
+            self.place = place
+
+    def __init__(
+        self,
+        pick: Pick,
+        places: Places | None = None,
+        *,
+        there: str | None = None,
+        place: Place | None = None,
+        begin: Sequence[str] = (),
+    ) -> None:
+        """``places``: other machines, asked for once. ``there``: the machine, when it is another one; ``place``: as it
+        was chosen from the list. ``begin``: what can be begun, keys of :data:`BEGIN`.
 
         There is looked for runs every few seconds, unless ``there``: each look is a login.
         """
         super().__init__()
         self._pick = pick
         self._there = there
+        self._place_of = place
+        self._begin = tuple(begin)
         self._places = () if places is None else tuple(places())
         self._found: Sequence[Found] | None = None
         self._refusal: Refused | None = None
@@ -133,8 +163,9 @@ class HomeScreen(DescribedScreen):
         return self in stack[1:] and isinstance(stack[stack.index(self) - 1], HomeScreen)
 
     @property
-    def _items(self) -> Sequence[Found | Place]:
-        return [*(self._found or ()), *self._places]
+    def _items(self) -> Sequence[Found | str | Place]:
+        """Runs, then keys of :data:`BEGIN`, then other machines."""
+        return [*(self._found or ()), *self._begin, *self._places]
 
     def _draw(self) -> None:
         width, height = self._list.size
@@ -153,10 +184,15 @@ class HomeScreen(DescribedScreen):
         elif self._there is not None:
             rows = [((("No SGLang run was found there.", "strong"),), None)]
         else:
-            rows = [(row, None) for row in TEACH]
+            known = [row for row in TEACH if "demo" not in self._begin or row != TEACH_DEMO]
+            rows = [(row, None) for row in known]
+        first = len(self._found or ())
+        if self._begin:
+            rows += [((), None), (((" start", "muted"),), None)]
+            rows += [(_beginning(what, at == self._place), at) for at, what in enumerate(self._begin, first)]
+            first += len(self._begin)
         if self._places:
             rows += [((), None), (((" other machines", "muted"),), None)]
-            first = len(self._found or ())
             rows += [(_row(place, at == self._place), at) for at, place in enumerate(self._places, first)]
         room = max(1, height - len(head))
         selected = next((row for row, (_, item) in enumerate(rows) if item == self._place), 0)
@@ -170,9 +206,26 @@ class HomeScreen(DescribedScreen):
         if not items:
             return
         item = items[self._place]
-        self.post_message(self.Chosen(item) if isinstance(item, Found) else self.Elsewhere(item))
+        if isinstance(item, Found):
+            self.post_message(self.Chosen(item))
+        elif isinstance(item, Place):
+            self.post_message(self.Elsewhere(item))
+        elif item == "launch":
+            self.action_new_launch()
+        else:
+            self.post_message(self.Wanted(item, None))
+
+    def action_new_launch(self) -> None:
+        """On the machine that is selected, else on the one that the screen is about."""
+        if "launch" not in self._begin:
+            self.notify("No launch can be started from here: name one target.", severity="warning")
+            return
+        items = self._items
+        item = items[self._place] if items else None
+        self.post_message(self.Wanted("launch", item if isinstance(item, Place) else self._place_of))
 
     def action_refresh(self) -> None:
+        self.notify("Looking again…", timeout=1)
         self._look()
 
     def action_leave_place(self) -> None:
@@ -205,6 +258,17 @@ def _row(place: Place, selected: bool) -> Row:
         (" ▶ " if selected else "   ", "key"),
         (f" {fmt.fit(label, LABEL)} ", "strong" if selected else "plain"),
         (place.note, "muted"),
+    )
+
+
+def _beginning(what: str, selected: bool) -> Row:
+    label, words = BEGIN[what]
+    key = by_id("new-launch").shown_keys if what == "launch" else ""
+    return (
+        (" ▶ " if selected else "   ", "key"),
+        (f" {fmt.fit(label, 12)} ", "strong" if selected else "plain"),
+        (f"{key:<2}", "key"),
+        (words, "muted"),
     )
 
 

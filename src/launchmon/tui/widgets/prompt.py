@@ -13,17 +13,24 @@ from launchmon.tui.widgets.lines import Lines
 
 
 class _Field(Input):
-    BINDINGS: ClassVar = [("escape", "leave", "close")]
+    BINDINGS: ClassVar = [("escape", "leave", "close"), ("tab", "complete", "complete")]
 
     class Left(Message):
+        pass
+
+    class Tabbed(Message):
         pass
 
     def action_leave(self) -> None:
         self.post_message(self.Left())
 
+    def action_complete(self) -> None:
+        self.post_message(self.Tabbed())
+
 
 class Prompt(Horizontal):
-    """:meth:`ask` shows it. It then says :class:`Edited` at every change, and ends with :class:`Answered`."""
+    """:meth:`ask` shows it. It then says :class:`Edited` at every change, :class:`Completed` at Tab, and ends with
+    :class:`Answered`."""
 
     DEFAULT_CSS = """
     Prompt { display: none; height: 1; background: $panel; }
@@ -33,6 +40,14 @@ class Prompt(Horizontal):
     """
 
     class Edited(Message):
+        def __init__(self, what: str, text: str) -> None:
+            super().__init__()
+            self.what = what
+            self.text = text
+
+    class Completed(Message):
+        """The rest of ``text`` is asked for."""
+
         def __init__(self, what: str, text: str) -> None:
             super().__init__()
             self.what = what
@@ -61,15 +76,24 @@ class Prompt(Horizontal):
     def open(self) -> bool:
         return self.has_class("-open")
 
+    @property
+    def text(self) -> str:
+        return self._field.value
+
     def ask(self, what: str, label: str, text: str = "") -> None:
         """``what`` names the question in the messages; ``text`` is a first answer that can be edited."""
         self._what = what
         self._label.show([((f" {label} ", "key"),)])
+        self._label.refresh(layout=True)  # another label is as wide as it is, also where it was hidden until now
         self.add_class("-open")
+        self.put(text)
+        self._field.focus()
+
+    def put(self, text: str) -> None:
+        """In place of what is typed."""
         with self.prevent(Input.Changed):
             self._field.value = text
         self._field.cursor_position = len(text)
-        self._field.focus()
 
     def close(self) -> None:
         self.remove_class("-open")
@@ -82,6 +106,10 @@ class Prompt(Horizontal):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.post_message(self.Answered(self._what, event.value))
+
+    def on__field_tabbed(self, event: _Field.Tabbed) -> None:
+        event.stop()
+        self.post_message(self.Completed(self._what, self._field.value))
 
     def on__field_left(self, event: _Field.Left) -> None:
         event.stop()
