@@ -176,9 +176,9 @@ ACTIONS: tuple[Action, ...] = (
         "attempts",
         "Show all attempts of this series beside each other: changes, times, verdicts.",
         "run",
-        9,
+        10,
     ),
-    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 10),
+    Action("filter", ("f",), "filter rank", "Show the log of one rank after the other, then of all again.", "run", 11),
     Action(
         "filter-rank",
         tuple("0123456789"),
@@ -193,7 +193,7 @@ ACTIONS: tuple[Action, ...] = (
         "filter level",
         "Show warnings and errors only, then errors only, then all again.",
         "run",
-        13,
+        14,
     ),
     Action(
         "filter-text",
@@ -221,9 +221,9 @@ ACTIONS: tuple[Action, ...] = (
         "fold ranks",
         "Show a line that several ranks wrote once, with their number (×8), or each again.",
         "run",
-        14,
+        15,
     ),
-    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 12),
+    Action("wrap", ("w",), "wrap", "Wrap long log lines, or cut them at the edge.", "run", 13),
     Action(
         "raw",
         ("R",),
@@ -239,7 +239,7 @@ ACTIONS: tuple[Action, ...] = (
         "run",
     ),
     Action(
-        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 11
+        "expand", ("z",), "expand", "Give the focused panel the whole middle of the screen, or take it back.", "run", 12
     ),
     Action("hide", ("h",), "hide", "Hide the focused panel on screens of this size, now and in future.", "run"),
     Action("show-panels", ("H",), "show all", "Show the panels that are hidden.", "run"),
@@ -264,7 +264,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("reset", ("escape",), "back", "Close the search, then the filter, then the expanded panel.", "run"),
     # the run, on several nodes
-    Action("log-node", ("c",), "next node", "Show the log of the next node.", "nodes", 15),
+    Action("log-node", ("c",), "next node", "Show the log of the next node.", "nodes", 9),
     # a focused panel
     Action("focus-next", ("tab",), "next panel", "Move the focus to the next panel.", "panel"),
     Action("focus-previous", ("shift+tab",), "previous panel", "Move the focus to the panel before.", "panel"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -27,12 +28,13 @@ def played(number: int, of: int = 2, phase: str = "kv-pool", seconds: float = 40
 
 
 class FakeNode(FakePipe):
-    """An agent that knows one run, that of ``story``, or none. ``refusing``: request → what is refused."""
+    """An agent that knows one run, that of ``story``, or none; its clock is ``clock_s`` ahead. ``refusing``: request →
+    what is refused."""
 
-    def __init__(self, story: Played | None = None, *, clock: float = T0 + 40, **refusing: str) -> None:
+    def __init__(self, story: Played | None = None, *, clock_s: float = 0.0, **refusing: str) -> None:
         super().__init__(hello())
         self.story = story
-        self.clock = clock
+        self.clock_s = clock_s
         self.refusing = {name.replace("_", "-"): why for name, why in refusing.items()}
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -66,7 +68,7 @@ class FakeNode(FakePipe):
         self.say(wire.reply_line(request["id"], answer(args)))
 
     def _clock(self, _: dict[str, Any]) -> float:
-        return self.clock
+        return time.time() + self.clock_s
 
     def _runs(self, _: dict[str, Any]) -> list[dict[str, Any]]:
         return [] if self.story is None else [{"state": "running"}]

@@ -51,6 +51,7 @@ class ClusterModel(RunModel):
         self.shown_log = 0
         """The node whose log is shown: offsets mean something in one log only."""
         self._latest: dict[tuple[type[Event], int], Event] = {}
+        self._given: dict[type[Event], set[int]] = {}
 
     def fold_of(self, node: int, event: Event, offset_s: float = 0.0) -> None:
         """Take in an event of a node. ``offset_s``: what to add to its times."""
@@ -59,11 +60,10 @@ class ClusterModel(RunModel):
             case Run():
                 self._fold_run(node, event)
             case Processes():
-                self._keep(node, event)
-                self.fold(self._processes(event.at))
+                if self._completes_round(node, event):
+                    self.fold(self._processes(event.at))
             case Gpus():
-                self._keep(node, event)
-                if node == self._by_node(Gpus)[0][0]:  # once for all nodes: each fold is a point of the histories
+                if self._completes_round(node, event):
                     self.fold(self._gpus_of_all(event.at))
             case Heartbeat():
                 self._keep(node, event)
@@ -145,6 +145,20 @@ class ClusterModel(RunModel):
         completed = {dump.id for dump in parts}
         self.stacks = [dump for dump in self.stacks if dump.id not in completed]
         return combine(parts)
+
+    def _completes_round(self, node: int, event: Event) -> bool:
+        """Take in a sample of a node. True once every node has given one, or this one another: then those of all are
+        folded, once, since each fold is a point of the histories."""
+        given = self._given.setdefault(type(event), set())
+        whole = node in given or (type(event), node) not in self._latest
+        self._keep(node, event)
+        if whole:
+            given.clear()
+        given.add(node)
+        if given == {number for number, _ in self._by_node(type(event))}:
+            given.clear()
+            return True
+        return whole
 
     def _keep(self, node: int, event: Event) -> None:
         self._latest[type(event), node] = event

@@ -5,7 +5,21 @@ from __future__ import annotations
 import pytest
 
 from launchmon.cluster.model import ClusterModel
-from launchmon_agent.events import LAUNCHER, Action, Kernel, Log, LogError, Mark, Notice, RankStack, Stacks
+from launchmon_agent.events import (
+    LAUNCHER,
+    Action,
+    Gpu,
+    Gpus,
+    Kernel,
+    Log,
+    LogError,
+    Mark,
+    Notice,
+    Process,
+    Processes,
+    RankStack,
+    Stacks,
+)
 from tests.support.story import T0, Played, Story
 
 ADDRESS = "10.0.0.1:20000"
@@ -120,3 +134,34 @@ def test_marks_of_a_launcher_elsewhere_do_not_move_the_server() -> None:
     before = [(cell.phase, cell.state) for cell in model.phases.rail(model.now)]
     model.fold_of(1, Mark(model.now, id="ready", what="begin", phase="ready", rank=LAUNCHER))
     assert [(cell.phase, cell.state) for cell in model.phases.rail(model.now)] == before
+
+
+def sample(at: float, node: int) -> Gpus:
+    return Gpus(at, gpus=(Gpu(0, util_percent=float(at - T0)), Gpu(1, util_percent=float(node))))
+
+
+def test_samples_of_all_nodes_together_are_one_point_of_the_histories() -> None:
+    model = ClusterModel(["a", "b"])
+    for second in range(5):
+        for node in (0, 1):
+            model.fold_of(node, sample(T0 + second + node / 10, node))
+    assert [len(model.gpu_history(0, node)) for node in (0, 1)] == [6, 5]  # the first of node 0 is shown alone
+    assert model.gpu_history(1, 1)[-1] == 1.0
+
+
+def test_a_node_is_in_the_samples_at_once() -> None:
+    model = ClusterModel(["a", "b"])
+    for node in (0, 1):
+        model.fold_of(node, sample(T0, node))
+        assert model.gpus is not None and [gpu.node for gpu in model.gpus.gpus] == [*[0] * 2, *[1] * 2 * node]
+
+
+def test_a_node_that_has_fallen_silent_holds_up_no_other() -> None:
+    model = ClusterModel(["a", "b"])
+    for node in (0, 1):
+        model.fold_of(node, sample(T0, node))
+    for second in range(1, 4):
+        model.fold_of(1, sample(T0 + second, 1))
+        model.fold_of(1, Processes(T0 + second, processes=(Process(9, T0, "scheduler", rank=f"TP{second}"),)))
+    assert model.gpus is not None and model.gpus.at >= T0 + 2
+    assert [row.rank for row in model.rank_rows()] == ["TP3"]

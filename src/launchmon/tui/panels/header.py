@@ -44,14 +44,14 @@ def run_name(run: Run | None) -> str:
     return run.id
 
 
-def parallelism(run: Run) -> str:
-    """``tp8``, ``tp8 pp2 dp2``."""
+def parallelism(run: Run, *, whole: bool = False) -> str:
+    """``tp8``, ``tp8 pp2 dp2``. ``whole``: all nodes of the run are shown, not one of them."""
     parts = [f"tp{run.tp}"]
     if run.pp > 1:
         parts.append(f"pp{run.pp}")
     if run.dp > 1:
         parts.append(f"dp{run.dp}")
-    if run.nnodes > 1:
+    if run.nnodes > 1 and not whole:
         parts.append(f"node {run.node_rank + 1}/{run.nnodes}")
     return " ".join(parts)
 
@@ -61,7 +61,7 @@ def _left(view: View, room: int) -> Row:
     brand: Row = ((" launchmon ", "key"),)
     facts = [run_name(run)]
     if run is not None:
-        facts.append(parallelism(run))
+        facts.append(parallelism(run, whole=bool(view.nodes)))
     facts.append(view.target)
     if run is not None and run.port:
         facts.append(f":{run.port}")

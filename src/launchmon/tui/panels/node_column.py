@@ -25,9 +25,11 @@ def named(columns: Iterable[Column], view: View, width: int) -> list[Column]:
 
 
 def shown_node(number: int | None, view: View, width: int) -> Span:
-    """``1 gpu8`` where that is known and fits, else ``1``."""
+    """``1 gpu8`` where that fits, else ``1``; ``✗ 1`` of a node that is not heard: its values are old."""
     if number is None:
         return (fmt.UNKNOWN, "muted")
+    if any(node.number == number and node.link != "live" for node in view.nodes):
+        return (f"✗ {number}", "bad")
     name = _name(number, view)
     return (name if len(name) <= width else fmt.clip(name, width) if width > 4 else str(number), "muted")
 

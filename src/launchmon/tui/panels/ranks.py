@@ -118,6 +118,9 @@ def _absent(process: Process, view: View, node_width: int) -> Row:
         text, tone = shown_node(ended[-1].node if ended else None, view, node_width)
         head = ((f" {text:<{node_width}} ", tone), *head)
     if not ended:
+        unseen = [str(node.number) for node in view.nodes if node.model is None and not node.absent]
+        if unseen:
+            return (*head, (f"{fmt.UNKNOWN} not known: nothing is heard of node {', '.join(unseen)}", "muted"))
         return (*head, ("○ not started yet", "muted"))
     last = ended[-1]
     return (*head, (f"✗ {exit_words(last)} {fmt.duration(view.now - last.at)} ago, pid {last.pid}", "bad"))
