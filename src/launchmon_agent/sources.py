@@ -38,6 +38,9 @@ class HostSource(Protocol):
 
 class HttpSource(Protocol):
     def sample(self, now: float) -> Http: ...
+    @property
+    def pause_s(self) -> float:
+        """Seconds until it is worth looking again."""
 
 
 class KernelSource(Protocol):

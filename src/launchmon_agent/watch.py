@@ -40,6 +40,7 @@ from launchmon_agent.events import (
 from launchmon_agent.judge.pace import Pace
 from launchmon_agent.judge.verdict import judge, stall
 from launchmon_agent.judge.window import EvidenceWindow
+from launchmon_agent.lognews import LogNews
 from launchmon_agent.model import RunModel
 from launchmon_agent.redaction import redacted
 from launchmon_agent.sglang.ranks import expected_ranks
@@ -47,11 +48,9 @@ from launchmon_agent.sglang.run import run_from_args
 from launchmon_agent.sources import HttpSource, LogSource, Look, Sensors
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Event)
 
 SAMPLE_S = 1.0
-LOG_PAUSES = ((30.0, 0.5), (5.0, 0.25), (float("-inf"), 0.1))
-"""Seconds of silence → seconds between two looks at the log: each costs a turn of two threads."""
-
 RAS_S = 2.5
 """Half of the time between two questions to NCCL (sensors/ras.py): no turn of threads for nothing each second."""
 
@@ -88,12 +87,14 @@ class Watch:
         self.evidence = EvidenceWindow()
         self._sensors = sensors
         self._log = log
+        self._log_news = None if log is None else LogNews(log, clock)
         self._clock = clock
         self._exit_code = exit_code
         self._http: HttpSource | None = None
         self._listeners: list[Listener] = []
         self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in THREADS}
         self._poked = asyncio.Event()
+        self._http_changed = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
         self._pace = Pace()
         self._clock_set = ClockSet()
@@ -121,14 +122,15 @@ class Watch:
 
         return leave
 
-    def emit(self, event: Event) -> None:
-        """Fold an event and pass it on, without any secret in it. To be called on the event loop only."""
+    def emit(self, event: E) -> E:
+        """Fold an event and pass it on, without any secret in it, as it is returned. On the event loop only."""
         event = redacted(event)
         self.model.fold(event)
         self.evidence.fold(event)
         line = events.encode(event)
         for listener in tuple(self._listeners):
             listener(event, line)
+        return event
 
     def poke(self) -> None:
         """Sample now instead of at the next second: something is known to have happened."""
@@ -173,10 +175,7 @@ class Watch:
             if isinstance(event, Processes):
                 self._deaths.watch(event.processes)
         self._judge()
-        pause = asyncio.get_running_loop().call_later(max(0.05, SAMPLE_S - (time.monotonic() - began)), self._poked.set)
-        await self._poked.wait()
-        pause.cancel()
-        self._poked.clear()
+        await _pause(max(0.05, SAMPLE_S - (time.monotonic() - began)), self._poked)
 
     def _mind_the_clock(self, steady: float) -> None:
         """What stood still before the clock was set has stood still for nobody knows how long by the new time."""
@@ -249,19 +248,14 @@ class Watch:
         return found
 
     async def _log_once(self) -> None:
-        if self._log is None:
+        if self._log_news is None:
             await asyncio.sleep(FOREVER_S)
             return
-        for event in await self._in("log", self._log.poll, self._clock()):
-            self._take_log_event(redacted(event))
-        if not self._log.behind:
-            state = self.model.log
-            grown_at = None if state is None else state.grown_at
-            quiet_s = FOREVER_S if grown_at is None else self._clock() - grown_at
-            await asyncio.sleep(next(pause for after, pause in LOG_PAUSES if quiet_s >= after))
+        for event in await self._in("log", self._log_news.wait):
+            self._take_log_event(event)
 
     def _take_log_event(self, event: Event) -> None:
-        self.emit(event)
+        event = self.emit(event)
         if isinstance(event, Mark):
             if event.id == "args" and self.model.run is not None:
                 self._learn(run_from_args(self.model.run, event))
@@ -274,6 +268,7 @@ class Watch:
         self.emit(dataclasses.replace(run, at=self._clock()))
         self._expect = tuple(expected_ranks(run))
         self._http = None
+        self._http_changed.set()
         self._recall()
 
     def _recall(self) -> None:
@@ -291,7 +286,7 @@ class Watch:
         if self.model.http is None or dataclasses.replace(self.model.http, at=sample.at) != sample:
             self.emit(sample)
             self._judge()
-        await asyncio.sleep(SAMPLE_S)
+        await _pause(SAMPLE_S if self._http is None else self._http.pause_s, self._http_changed)
 
     def _is_ours(self, pid: int) -> bool:
         sample = self.model.processes
@@ -328,7 +323,7 @@ class Watch:
 
     async def window(self, where: dict[str, Any]) -> Any:
         """A window of log lines, see :mod:`launchmon_agent.log.window`. Raises :class:`Refused`."""
-        return await self._in("log", lambda: self._log_or_refuse().window(**where))
+        return await self._in_log(lambda: self._log_or_refuse().window(**where))
 
     async def search(self, what: dict[str, Any]) -> Any:
         """The next line that matches, as far as a slice of time reaches. Raises :class:`Refused`."""
@@ -340,7 +335,7 @@ class Watch:
 
     async def place(self, what: dict[str, Any]) -> Any:
         """Where a line or a time is in the log. Raises :class:`Refused`."""
-        return await self._in("log", lambda: self._log_or_refuse().place(**what))
+        return await self._in_log(lambda: self._log_or_refuse().place(**what))
 
     async def dump(self, native: bool = False, locals_of: str | None = None, automatic: bool = False) -> Stacks:
         """The stacks of all ranks, as an event for everyone. Raises :class:`Refused` where there is nothing to read."""
@@ -361,10 +356,17 @@ class Watch:
             )
         return self._log
 
+    async def _in_log(self, call: Callable[[], T]) -> T:
+        if self._log_news is not None:
+            self._log_news.disturb()
+        return await self._in("log", call)
+
     async def _in(self, thread: str, call: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads[thread], call, *args)
 
     def _close(self) -> None:
+        if self._log_news is not None:
+            self._log_news.disturb()
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
         self._deaths.close()
@@ -372,3 +374,13 @@ class Watch:
             self._stall_dumps.cancel()
         if self._log is not None:
             self._log.close()
+
+
+async def _pause(seconds: float, event: asyncio.Event) -> None:
+    """Until the event is set, or so long."""
+    timer = asyncio.get_running_loop().call_later(seconds, event.set)
+    try:
+        await event.wait()
+    finally:
+        timer.cancel()
+    event.clear()

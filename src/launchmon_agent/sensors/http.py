@@ -23,8 +23,10 @@ ASK_S = 2.0
 """Between requests until the server is ready."""
 ASK_READY_S = 30.0
 """Between requests after it has once been ready."""
+LOOK_S = 1.0
+"""Between looks at who listens until it is ready."""
 LOOK_READY_S = 5.0
-"""Between looks at who listens after it has once been ready; before, every sample looks."""
+"""Between looks at who listens after it has once been ready."""
 SEARCH_S = 30.0
 """Between searches for the owner of a socket that nobody seems to own: they read all processes' descriptors."""
 
@@ -67,21 +69,17 @@ class HttpSensor:
         self._inodes: frozenset[int] = frozenset()
         self._owner: int | None = None
         self._searched_at: float | None = None
-        self._looked_at: float | None = None
         self._asked_at: float | None = None
         self._was_ready = False
         self._said = Http(0.0)  # what the endpoints said last
-        self._last = Http(0.0)
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds after which it is worth looking again."""
+        return LOOK_READY_S if self._was_ready else LOOK_S
 
     def sample(self, now: float) -> Http:
-        """The newest knowledge; ``at`` says when it was gained, which may be before ``now``."""
-        pause = LOOK_READY_S if self._was_ready else 0.0
-        if self._looked_at is None or not 0 <= now - self._looked_at < pause:
-            self._looked_at = now
-            self._last = self._look(now)
-        return self._last
-
-    def _look(self, now: float) -> Http:
+        """Look who listens, and ask where a question is due; what the answers said last stands until the next."""
         if self._port is None:
             return Http(now)
         found = self._listeners(self._port)

@@ -208,11 +208,14 @@ def test_a_server_that_was_ready_and_is_not_any_more_is_not_pestered() -> None:
         assert one.requests == []
 
 
-def test_a_sample_in_between_is_the_old_one_with_its_time() -> None:
-    with peer(UP) as one:
+def test_a_look_is_worth_less_often_once_ready() -> None:
+    with peer(answers(model_info=(200, INFO), ready=(503, ""))) as one:
         server = sensor(one.port)
-        first = server.sample(100.0)
-        assert server.sample(101.0) is first
+        server.sample(100.0)
+        before = server.pause_s
+        one.behaviour = UP
+        server.sample(100.0 + ASK_S)
+        assert before < server.pause_s
 
 
 # ---------------------------------------------------------------------------------------------------------------- peers
