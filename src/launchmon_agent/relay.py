@@ -77,7 +77,20 @@ class Relay:
         if file is None or file.socket is None:
             raise Refused(f"run {self._directory.id} has no keeper")
         try:
-            reader, self._writer = await asyncio.open_unix_connection(file.socket, limit=MAX_LINE)
+            reader, writer = await asyncio.open_unix_connection(file.socket, limit=MAX_LINE)
+        except OSError as error:
+            raise Refused(f"the keeper of {self._directory.id} does not answer", str(error)) from None
+        try:
+            await self._greeted(reader)
+        except Refused:
+            writer.close()
+            raise
+        self._writer = writer
+        return reader
+
+    async def _greeted(self, reader: asyncio.StreamReader) -> None:
+        """Its hello has come, and it speaks as we do. Raises :class:`Refused`."""
+        try:
             greeting = wire.parse(await asyncio.wait_for(read_line(reader), GREETING_S))
         except asyncio.TimeoutError:
             raise Refused(
@@ -93,7 +106,6 @@ class Relay:
                 f"it was started by {greeting.version}" if isinstance(greeting, Hello) else "",
                 "use that version, or end the keeper: the server goes on and a new keeper adopts it",
             )
-        return reader
 
     async def _pump_lines(self, reader: asyncio.StreamReader) -> None:
         known = self._directory.read()
@@ -129,7 +141,10 @@ class Relay:
         if not line.startswith(b'{"re":'):
             self._send(line)
             return
-        message: wire.Message | Event = wire.parse(line)
+        try:
+            message: wire.Message | Event = wire.parse(line)
+        except Malformed:
+            return  # a keeper of another version may say more than we know
         if isinstance(message, Reply):
             future = self._waiting.get(message.to)
             if future is not None and not future.done():
