@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from launchmon_agent.events import Evidence, Next, Stacks, Verdict
 from launchmon_agent.judge import words
 from launchmon_agent.judge.cause import first_cause
+from launchmon_agent.judge.networks import differing
 from launchmon_agent.judge.stackview import place
 from launchmon_agent.model import RunModel
 from launchmon_agent.sglang.rail import RAIL
@@ -381,6 +382,10 @@ def _verdict(node: Node) -> Verdict:
 
 
 def _complete(verdict: Verdict, nodes: Sequence[Node]) -> Verdict:
-    """With what is not known of nodes that do not answer."""
+    """With the networks of the nodes where they explain it, and with what is not known of nodes that do not answer."""
+    if verdict.verdict not in (*READY, *MOVES):
+        networks = differing({node.number: node.model for node in nodes if node.model is not None})
+        told = tuple(Evidence(f"NCCL's network on node {number}", network) for number, network in networks.items())
+        verdict = dataclasses.replace(verdict, evidence=(*told, *verdict.evidence))
     silent = tuple(f"{node.name}: {node.problem}" for node in nodes if node.problem and not node.absent)
     return dataclasses.replace(verdict, unknown=(*silent, *verdict.unknown)) if silent else verdict
