@@ -28,11 +28,13 @@ AGAIN_S = 0.5
 
 
 class Relay:
-    """``send`` takes lines for the client."""
+    """``send`` takes lines for the client. ``lost`` is called when the server may go on and no keeper is to be had: the
+    client had better begin anew than believe what stands still."""
 
-    def __init__(self, directory: RunDirectory, send: Callable[[bytes], None]) -> None:
+    def __init__(self, directory: RunDirectory, send: Callable[[bytes], None], lost: Callable[[], None]) -> None:
         self._directory = directory
         self._send = send
+        self._lost = lost
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._writer: asyncio.StreamWriter | None = None
@@ -127,14 +129,18 @@ class Relay:
         why = ""
         for _ in range(TRIES):
             try:
-                if not await asyncio.to_thread(keepers.ensure, self._directory):
-                    self._tell(_what_has_ended(known, self._directory))
+                if await asyncio.to_thread(keepers.ensure, self._directory):
+                    return await self._connect()
+                if known is None or known.server is None or not proc.alive(known.server.pid, known.server.start_time):
+                    self._tell("the keeper has ended, and so has the server")
                     return None
-                return await self._connect()
+                why = f"{self._directory.path} was removed; the server goes on"
+                break
             except Refused as refused:
                 why = f"{refused.what}: {refused.cause}" if refused.cause else refused.what
             await asyncio.sleep(AGAIN_S)
-        self._tell(f"the keeper is gone, and what is shown stands still: {why}; launchmon attach tries again")
+        self._tell(f"the keeper has ended, and there is no other: {why}")
+        self._lost()
         return None
 
     def _pass_on(self, line: bytes) -> None:
@@ -155,13 +161,3 @@ class Relay:
 
     def _tell(self, text: str) -> None:
         self._send(events.encode(Notice(time.time(), source="keeper", text=text)))
-
-
-def _what_has_ended(known: RunFile | None, directory: RunDirectory) -> str:
-    server = None if known is None else known.server
-    if server is None or not proc.alive(server.pid, server.start_time):
-        return "the keeper has ended, and so has the server"
-    return (
-        f"the keeper has ended, and {directory.path} was removed; the server goes on, and what is shown stands still: "
-        f"launchmon attach --pid {server.pid}"
-    )

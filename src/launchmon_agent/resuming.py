@@ -21,19 +21,22 @@ HELD = ("gpus", "processes")
 def gone(args: dict[str, Any]) -> str | None:
     """Why the run that was followed is there no more, in words; None where it is.
 
-    ``args``: ``run`` (the id of a launched one), or ``pid`` with ``start_time``. A launched run is there when its files
+    ``args``: ``run`` (the id of a launched one), ``pid`` with ``start_time``. A launched run is there when its files
     are, whether or not the server lives.
     """
     if args.get("recorded") is not None:
         return None
-    if args.get("run") is not None:
-        place = _directory(args)
-        return None if place.read() else f"no such run any more: {place.path} was removed"
+    place = None if args.get("run") is None else _directory(args)
+    if place is not None and place.read():
+        return None
+    why = "no such run any more" if place is None else f"no such run any more: {place.path} was removed"
     pid, start_time = args.get("pid"), args.get("start_time")
     if not isinstance(pid, int) or not isinstance(start_time, (int, float)):
-        return "no such run any more"
+        return why
     if proc.alive(pid, start_time):
-        return None
+        return None if place is None else f"{why}; the server goes on: launchmon attach --pid {pid}"
+    if place is not None:
+        return why
     other = proc.start_time(pid) is not None and not proc.same_process(pid, start_time)
     return f"the server (process {pid}) ended while the link was down" + (
         ": another process has its number now" if other else ""

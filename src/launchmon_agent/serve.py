@@ -251,7 +251,7 @@ class Agent:
         """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""
         await self._choose(directory)
         if await asyncio.to_thread(keepers.ensure, directory):
-            relay = Relay(directory, self._peer.send)
+            relay = Relay(directory, self._peer.send, self._peer.close)
             run = await relay.open()
             self._relay = relay
             return run

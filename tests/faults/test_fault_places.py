@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import zlib
@@ -27,6 +28,8 @@ from launchmon_agent.runs import sockets
 from launchmon_agent.runs.directory import RunDirectory, create
 from launchmon_agent.runs.recording import Recording, read_events
 from launchmon_agent.stacks import cache
+from tests.support.client import agent as client
+from tests.support.client import eventually
 from tests.support.fault_rig import FaultRig
 from tests.support.prefixes import needs_root
 from tests.support.raw_agent import RawAgent
@@ -60,6 +63,14 @@ def small_state(rig: FaultRig) -> Iterator[Path]:
     with mounted(rig.home / "state", "size=512k", "mode=700") as place:
         yield place
         rig.end()
+
+
+@pytest.fixture
+def here(rig: FaultRig, monkeypatch: pytest.MonkeyPatch) -> FaultRig:
+    """Agents and keepers of this process, and those that it starts, have these directories."""
+    for name, value in rig.environ.items():
+        monkeypatch.setenv(name, value)
+    return rig
 
 
 def notice(agent: RawAgent, source: str, words: str) -> str:
@@ -181,16 +192,18 @@ def test_a_run_whose_directory_is_removed_goes_on_and_can_be_ended(rig: FaultRig
     assert rig.servers() == []
 
 
-def test_a_keeper_without_its_directory_dies_and_what_is_said_of_the_server_is_true(rig: FaultRig) -> None:
-    with rig.agent() as agent:
-        place = rig.launch(agent)
-        server = rig.server(place)
-        keeper = rig.keeper(place)
+async def test_a_keeper_without_its_directory_dies_and_what_is_said_of_the_server_is_true(here: FaultRig) -> None:
+    async with client() as session:
+        run = await session.launch(**here.plan())
+        place = RunDirectory(os.path.join(here.root, run.id))
+        server, keeper = here.server(place), here.keeper(place)
         shutil.rmtree(place.path)
-        os.kill(keeper.pid, 9)
-        said = f"the server goes on, and what is shown stands still: launchmon attach --pid {server.pid}"
-        notice(agent, "keeper", said)
-        assert rig.servers() == [server.pid] and rig.witness.signals == []
+        os.kill(keeper.pid, signal.SIGKILL)
+        await eventually(lambda: session.link.state == "ended")
+        way = f"{place.path} was removed; the server goes on: launchmon attach --pid {server.pid}"
+        assert session.link.message == f"no such run any more: {way}"
+        assert "no other" in next(note.text for note in session.model.notices if note.source == "keeper")
+    assert here.servers() == [server.pid] and here.witness.signals == []
 
 
 def test_without_its_directory_of_sockets_a_keeper_answers_elsewhere(rig: FaultRig) -> None:
@@ -206,14 +219,6 @@ def test_without_its_directory_of_sockets_a_keeper_answers_elsewhere(rig: FaultR
 
 
 # ------------------------------------------------------------------------------------------- without sockets, or locks
-
-
-@pytest.fixture
-def here(rig: FaultRig, monkeypatch: pytest.MonkeyPatch) -> FaultRig:
-    """What a keeper is, is made in this process."""
-    for name, value in rig.environ.items():
-        monkeypatch.setenv(name, value)
-    return rig
 
 
 def test_without_sockets_a_launch_is_refused_before_the_server_starts(
