@@ -1,0 +1,124 @@
+"""What the verbs make of several targets: which are meant, whether there is a choice, and how to come back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from launchmon.cli.attach import _found, _several
+from launchmon.cli.common import named_targets, say_how_to_return, targets
+from launchmon.cluster.launching import shared_name
+from launchmon.connect.target import LOCAL, Target, options_of, ssh, via
+from launchmon.text import kill_plan_text, runs_text
+from launchmon.victim import Victim
+from launchmon_agent.errors import Refused
+from launchmon_agent.judge.cluster import Node
+from tests.support import fake_session as fake
+
+JOB = Target("slurm", "42")
+
+
+def named(*words: str) -> tuple[Target, ...]:
+    found: list[tuple[Target, ...]] = []
+
+    @click.command()
+    @targets
+    def verb() -> None:
+        found.append(named_targets())
+
+    done = CliRunner().invoke(verb, list(words))
+    if isinstance(done.exception, Refused):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ((), (LOCAL,)),
+        (("--on", "a", "--via", "docker exec -i b"), (ssh("a"), via("docker exec -i b"))),
+        (("--slurm", "42"), (JOB,)),
+        (("--slurm", "42", "--on", "login"), (Target("slurm", "42", login=ssh("login")),)),
+        (("--via", "ssh login", "--slurm", "42"), (Target("slurm", "42", login=via("ssh login")),)),
+    ],
+)
+def test_the_targets_that_are_meant(words: tuple[str, ...], meant: tuple[Target, ...]) -> None:
+    found = named(*words)
+    assert found == meant
+    assert named(*options_of(found)) == meant
+
+
+def test_a_job_has_one_login_node() -> None:
+    with pytest.raises(Refused, match="--slurm finds the nodes by itself"):
+        named("--slurm", "42", "--on", "a", "--on", "b")
+
+
+def item(**fields: object) -> dict[str, object]:
+    plain = dict.fromkeys(("name", "id", "model", "tp", "port", "verdict", "started", "host", "pid"))
+    return {**plain, "state": "running", "launched": True, "simulated": False, "dp": 1, "pp": 1, "tp": 8, **fields}
+
+
+def test_one_server_on_each_of_several_machines_is_no_choice() -> None:
+    assert not _several([item(target="a"), item(target="b")])
+    assert _several([item(target="a"), item(target="a")])
+    assert _several([item(), item()])
+    assert not _several([item(), item(state="ended"), item(state="elsewhere")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "selector"),
+    [
+        ({"id": "i", "name": "big"}, {"run": "i"}),
+        ({"pid": 7}, {"pid": 7}),
+        ({"id": "i", "name": "big", "target": "a"}, {"run": "big"}),
+        ({"id": "i", "port": 30000, "target": "a"}, {"port": 30000}),
+        ({"pid": 7, "target": "a"}, {}),
+    ],
+)
+def test_a_run_of_the_list_is_meant_on_every_node(fields: dict[str, object], selector: dict[str, object]) -> None:
+    assert _found(item(**fields), [LOCAL]).selector == (selector, [LOCAL])
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "words"),
+    [
+        ("big", 2, "launchmon attach --on a --on b big"),
+        (None, 2, "launchmon attach --on a --on b"),
+        ("big", 0, "launchmon attach --on a --on b 20251129-180000-kimi"),
+    ],
+)
+def test_how_to_come_back_names_all_targets(
+    name: str | None, nodes: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = fake.seed()
+    assert session.model.run is not None
+    session.model.run = replace(session.model.run, name=name)
+    session.nodes = tuple(Node(number, "ab"[number], None) for number in range(nodes))
+    say_how_to_return(session, [ssh("a"), ssh("b")])
+    assert capsys.readouterr().out.rstrip().endswith(words)
+
+
+def test_a_launched_run_without_a_name_gets_one_for_all_nodes() -> None:
+    command = ("python", "-m", "sglang.launch_server", "--model-path")
+    assert shared_name((*command, "/models/Kimi-K2.5/"), 0.0).startswith("Kimi-K2.5-")
+    assert shared_name(command[:3], 0.0).startswith("run-")
+    assert shared_name(command[:3], 0.0) != shared_name(command[:3], 1.0)
+
+
+def test_runs_are_grouped_by_target_and_told_where_they_are() -> None:
+    text = runs_text([item(id="one", target="a"), item(id="two", target="b", state="elsewhere", host="gpu9")])
+    assert [line.split()[0] for line in text.splitlines() if line] == ["a:", "ID", "one", "b:", "ID", "two"]
+    assert "on gpu9" in text
+
+
+def test_a_plan_of_several_nodes_has_their_numbers() -> None:
+    plan = [Victim(7, "launcher", None, "python", 0), Victim(8, "scheduler", "TP1", None, 1)]
+    assert [line.split() for line in kill_plan_text(plan).splitlines()[1:]] == [
+        ["NODE", "PID", "ROLE", "TITLE"],
+        ["0", "7", "launcher", "python"],
+        ["1", "8", "TP1"],
+    ]
