@@ -71,7 +71,7 @@ def test_a_kill_whose_asker_dies_is_carried_to_its_end(rig: FaultRig, step: str)
         assert (outcome["state"], outcome["value"]["leftovers"]) == ("done", [])
         assert not [row for row in proc.table().values() if row.session == server.pid and not row.dead]
         other.ask("attach", run=place.id)
-        verdict = other.wait_for(lambda one: one.get("kind") == "verdict" and one["verdict"] == "stopped")
+        verdict = other.wait_for(lambda one: one.get("kind") == "verdict" and one.get("verdict") == "stopped")
         assert verdict["confidence"] == "high"
     assert rig.witness.signals in ([], [f"{server.pid} SIGTERM"])
     rig.witness.assert_whole(rig.log(place))

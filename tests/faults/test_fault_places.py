@@ -269,7 +269,7 @@ def test_a_run_json_that_was_made_a_fifo_holds_nobody_up(here: FaultRig) -> None
     assert [place.id for place in here.runs()] == [good.id]
 
 
-def test_a_recording_that_was_made_a_fifo_or_a_directory_costs_events_alone(tmp_path: Path) -> None:
+def test_a_recording_that_was_made_a_directory_costs_events_alone(tmp_path: Path) -> None:
     troubles: list[str] = []
     os.mkdir(tmp_path / "events.jsonl")
     recording = Recording(RunDirectory(str(tmp_path)), troubles.append)
