@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from tables: clocks, remedies, keys and the configuration.
+"""The pages of docs/ that are made from the code: verbs, keys, configuration, phases, verdict kinds, clocks, remedies.
 
     python -m tests.support.reference_pages      writes them anew, after a change to a table
 
@@ -16,6 +16,8 @@ from launchmon.config import SETTINGS, Setting
 from launchmon_agent.judge import clocks, remedies
 from launchmon_agent.judge.clocks import ClockRow
 from launchmon_agent.judge.remedies import RemedyRow
+from tests.support.reference_phases import phases_page, verdict_kinds_page
+from tests.support.reference_verbs import verbs_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MADE = "<!-- made from {table} by: python -m tests.support.reference_pages -->\n\n"
@@ -224,6 +226,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "remedies.md": remedies_page,
     "keys.md": keys_page,
     "configuration.md": configuration_page,
+    "verbs.md": lambda: verbs_page(MADE.format(table="src/launchmon/cli")),
+    "phases.md": lambda: phases_page(MADE.format(table="sglang/rail.py and sglang/marks.table")),
+    "verdict-kinds.md": lambda: verdict_kinds_page(MADE.format(table="tui/panels/verdict.py and outcome.py")),
 }
 
 
