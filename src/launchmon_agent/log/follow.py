@@ -6,7 +6,6 @@ from the start, slice by slice.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Protocol
 
@@ -86,8 +85,7 @@ class Follower:
         # By the size of before: what was written during this poll may wait for the next.
         readable = self._scanned >= size or self.log.content.read_at(self._scanned, 1) != b""
         self.behind = readable and min(self._scanned, self.index.indexed) < size
-        state = self._state(now)
-        if self._differs(state) and (self._told is None or not 0 <= now - self._told.at < TELL_S):
+        if self._told is None or (self._differs() and not 0 <= now - self._told.at < TELL_S):
             found.append(self._tell(now))
         return found
 
@@ -167,13 +165,10 @@ class Follower:
             self._last = (self._scanned, self._scanner.last_lines())
         return self._last[1]
 
-    def _differs(self, state: Log) -> bool:
-        return self._told is None or _timeless(state) != _timeless(self._told)
+    def _differs(self) -> bool:
+        """From what was told, but for the time."""
+        return self._told is None or self._state(self._told.at) != self._told
 
     def _tell(self, now: float) -> Log:
         self._told = self._state(now)
         return self._told
-
-
-def _timeless(state: Log) -> Log:
-    return dataclasses.replace(state, at=0.0)

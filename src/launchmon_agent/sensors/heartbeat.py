@@ -30,6 +30,10 @@ from launchmon_agent.sglang.titles import SCHEDULER, coordinates
 SEARCH_S = 5.0
 """Between looks at the descriptors of a rank that has no such file: it opens one late, or never will."""
 
+AFRESH_S = 60.0
+"""In between only descriptors that were not there before are looked at: a rank holds hundreds. The number of one that
+was closed may be given to the file, so this often all are looked at."""
+
 TRIES = 4
 """Readings of one slot before it counts as being written."""
 
@@ -75,6 +79,8 @@ class _Rank:
     def __init__(self) -> None:
         self._descriptor: int | None = None
         self._searched_at: float | None = None
+        self._afresh_at: float | None = None
+        self._others: set[int] = set()  # descriptors of something else
         self._load: Load | None = None
 
     def beat(self, now: float, process: Process) -> Beat | None:
@@ -97,8 +103,12 @@ class _Rank:
         if self._searched_at is not None and 0 <= now - self._searched_at < SEARCH_S:
             return False
         self._searched_at = now
-        links = proc.fd_links(pid) or {}
+        if self._afresh_at is None or not 0 <= now - self._afresh_at < AFRESH_S:
+            self._afresh_at = now
+            self._others.clear()
+        links = proc.fd_links(pid, self._others) or {}
         self._descriptor = next((number for number, link in links.items() if _FILE.fullmatch(link)), None)
+        self._others.update(number for number in links if number != self._descriptor)
         return self._descriptor is not None
 
 

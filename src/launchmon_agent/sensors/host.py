@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ MOUNTS_S = 60.0
 _SECTOR = 512
 """Bytes: the unit of /proc/diskstats, whatever the disk's own sector is (Documentation/admin-guide/iostats.rst)."""
 
+_MEMORY = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
 _NOT_A_DISK = re.compile(r"(loop|ram|zram|dm-|md|nbd|sr|fd|drbd)\d+")
 _PARTITION = re.compile(r"((s|h|v|xv)d[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)")
 _NOT_A_LINK = re.compile(r"(lo|docker\d*|br-.*|veth.*|virbr.*|cni\d*|flannel.*|cali.*|tunl\d+|dummy\d+|tap.*|vnet.*)")
@@ -81,12 +83,9 @@ class HostSensor:
 
 def _memory() -> dict[str, int]:
     """``/proc/meminfo`` in bytes. In a container too it is the machine's."""
-    found = {}
-    for line in (proc.read(f"{proc.PROC}/meminfo") or b"").decode("ascii", "replace").splitlines():
-        name, _, amount = line.partition(":")
-        if name in ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree"):
-            found[name] = int(amount.split()[0]) * 1024
-    return found
+    data = proc.read(f"{proc.PROC}/meminfo") or b""
+    amounts = {name: proc.number_after(data, f"{name}:".encode()) for name in _MEMORY}
+    return {name: amount * 1024 for name, amount in amounts.items() if amount is not None}
 
 
 def _shm() -> tuple[int | None, int | None]:
@@ -116,7 +115,7 @@ def _cpu_ticks() -> tuple[int | None, int | None]:
 def disk_bytes(diskstats: str, sysfs: str = "/sys/block") -> tuple[int | None, int | None]:
     """Bytes read and written so far by the physical disks: what lies on top of them would count twice."""
     rows = [fields for fields in map(str.split, diskstats.splitlines()) if len(fields) >= 10]
-    disks = [fields for fields in rows if os.path.exists(f"{sysfs}/{fields[2]}/device")]
+    disks = [fields for fields in rows if _is_device(f"{sysfs}/{fields[2]}")]
     if not disks:  # no sysfs, as in some containers
         disks = [fields for fields in rows if not (_NOT_A_DISK.match(fields[2]) or _PARTITION.fullmatch(fields[2]))]
     if not disks:
@@ -128,12 +127,18 @@ def net_bytes(dev: str, sysfs: str = "/sys/class/net") -> tuple[int | None, int 
     """Bytes received and sent so far by the physical links; in a container, which has none, by all but loopback."""
     rows = [line.replace(":", " ").split() for line in dev.splitlines() if ":" in line]
     rows = [fields for fields in rows if len(fields) >= 10]
-    links = [fields for fields in rows if os.path.exists(f"{sysfs}/{fields[0]}/device")]
+    links = [fields for fields in rows if _is_device(f"{sysfs}/{fields[0]}")]
     if not links:
         links = [fields for fields in rows if not _NOT_A_LINK.fullmatch(fields[0])]
     if not links:
         return None, None
     return _total(links, 1), _total(links, 9)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_device(folder: str) -> bool:
+    """Asked once of each name: a machine with containers has hundreds of links, and none changes its nature."""
+    return os.path.exists(f"{folder}/device")
 
 
 def _total(rows: Iterable[list[str]], column: int, unit: int = 1) -> int:

@@ -11,8 +11,11 @@ from launchmon_agent.sensors.procfiles import ProcessFiles
 from launchmon_agent.sglang.titles import Name, Title
 
 RESCAN_S = 10.0
-"""A process is looked at once and then known as foreign or ours by its pid; this often all are looked at again, because
-a foreign pid may have been given to another process since."""
+"""A process is looked at once and then known as foreign or ours by its pid; where the kernel does not say which pids it
+has given out since, this often all are looked at again."""
+
+RESCAN_ALL_S = 60.0
+"""The same where it says so: pids can also be asked for, as those who restore checkpoints do."""
 
 KEPT = 40
 """Processes of which the files stay open, the oldest of a run: launcher and ranks come before what they start. With six
@@ -62,6 +65,7 @@ class Members:
         self._foreign: set[int] = set()
         self._zombies: dict[int, int] = {}  # pid → start ticks of those that have ended and still have an entry
         self._scanned_at: float | None = None
+        self._newest: int | None = None  # pid that the kernel had given out last, before the last listing
         self.alive: dict[int, Member] = {}
 
     @property
@@ -72,11 +76,16 @@ class Members:
 
     def refresh(self, now: float) -> list[Member]:
         """Look who is there. Returns those who have ended since, as they were last seen: as a zombie, or before."""
+        newest = proc.newest_pid()
         listed = set(proc.pids())
-        if self._scanned_at is None or not 0 <= now - self._scanned_at < RESCAN_S:
+        known = newest is not None and self._newest is not None
+        if self._scanned_at is None or not 0 <= now - self._scanned_at < (RESCAN_ALL_S if known else RESCAN_S):
             self._foreign.clear()
             self._scanned_at = now
         self._foreign &= listed
+        if newest is not None and self._newest is not None and newest != self._newest:
+            self._foreign = {pid for pid in self._foreign if not _between(self._newest, pid, newest)}
+        self._newest = newest
         self._zombies = {pid: ticks for pid, ticks in self._zombies.items() if pid in listed}
         ended = self.check()
         self._join(proc.stat(pid) for pid in listed - self._foreign - self.alive.keys())
@@ -129,3 +138,8 @@ class Members:
         if self._launcher_start is None:
             self._launcher_start = row.start_time
         return abs(row.start_time - self._launcher_start) < proc.SAME_S
+
+
+def _between(after: int, pid: int, upto: int) -> bool:
+    """Pids are given out in rising order and then from the start again (pid_namespaces(7))."""
+    return after < pid <= upto if after <= upto else pid > after or pid <= upto

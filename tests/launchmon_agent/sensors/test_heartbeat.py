@@ -15,7 +15,7 @@ import pytest
 
 from launchmon_agent.events import Beat, Process, decode, encode
 from launchmon_agent.sensors import heartbeat, proc
-from launchmon_agent.sensors.heartbeat import SEARCH_S, HeartbeatSensor, read_slot
+from launchmon_agent.sensors.heartbeat import AFRESH_S, SEARCH_S, HeartbeatSensor, read_slot
 
 SLOT = 16 * 1024
 NOW = 1764439200.0
@@ -240,10 +240,24 @@ def test_a_file_opened_late_is_found_at_the_next_search(shm: Path, monkeypatch: 
     with holder(shm) as process:
         rank = scheduler(process.pid)
         with monkeypatch.context() as patch:
-            patch.setattr(proc, "fd_links", lambda pid: {0: "/dev/null"})
+            patch.setattr(proc, "fd_links", lambda pid, besides: {0: "/dev/null"})
             assert sensor.sample(NOW, [rank]).beats == ()
         assert sensor.sample(NOW + SEARCH_S - 0.1, [rank]).beats == ()
         assert len(sensor.sample(NOW + SEARCH_S, [rank]).beats) == 1
+
+
+def test_the_file_is_also_found_in_place_of_a_descriptor_that_was_closed(
+    shm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shm.write_bytes(content(BUSY))
+    sensor = HeartbeatSensor()
+    with holder(shm) as process:
+        rank = scheduler(process.pid)
+        links = proc.fd_links(process.pid) or {}
+        with monkeypatch.context() as patch:
+            patch.setattr(proc, "fd_links", lambda pid, besides: dict.fromkeys(links, "/dev/null"))
+            assert sensor.sample(NOW, [rank]).beats == ()
+        assert len(sensor.sample(NOW + AFRESH_S, [rank]).beats) == 1
 
 
 def test_other_roles_zombies_and_the_gone_are_no_replicas(shm: Path) -> None:

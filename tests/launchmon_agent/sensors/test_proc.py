@@ -257,3 +257,14 @@ def test_the_limits_of_a_process_that_keep_a_server_from_working() -> None:
         assert proc.limits(limited.pid) == {"open-files": 256, "locked-memory": 4096}
         limited.kill()
     assert proc.limits(limited.pid) == {}
+
+
+def test_the_newest_pid_is_the_last_one_given_out() -> None:
+    before = proc.newest_pid()
+    pid = fork(lambda: os._exit(0))
+    try:
+        after = proc.newest_pid()
+        assert before is not None and after is not None
+        assert after >= pid if before < pid else after < before
+    finally:
+        os.waitpid(pid, 0)
