@@ -183,8 +183,12 @@ class LaunchmonApp(App[Outcome]):
         if event.what == "launch" and launcher is not None:
             self.push_screen(LaunchScreen(partial(launcher, event.place, ScreenAsker(self))))
         elif event.what == "demo" and demo is not None:
-            self._kill_on_exit = True
-            self._open(lambda _: demo(), "starting the demo")
+            self._open(partial(self._begin_demo, demo), "starting the demo")
+
+    async def _begin_demo(self, demo: Callable[[], Awaitable[SessionLike]], _: Asker) -> SessionLike:
+        session = await demo()
+        self._kill_on_exit = True  # not before: after a refusal a run that is no demo may be picked
+        return session
 
     def on_launch_screen_agreed(self, event: LaunchScreen.Agreed) -> None:
         async def start(_: Asker) -> SessionLike:
@@ -362,32 +366,15 @@ def _scopes(screen: Screen[Any]) -> tuple[str, ...]:
 def run_app(
     open_session: OpenSession | None,
     *,
-    pick: PickRuns | None = None,
-    there: str | None = None,
-    places: Places | None = None,
-    pick_there: PickThere | None = None,
-    attach: Attach | None = None,
-    beginnings: Beginnings = Beginnings(),  # noqa: B008  (frozen)
-    opening: str = "connecting",
-    kill_on_exit: bool = False,
     settings: Effective = Effective(),  # noqa: B008  (frozen)
+    **how: Any,
 ) -> Outcome:
-    """Run the TUI until the person leaves it. Raises :class:`Refused` where ``open_session`` does.
+    """Run the TUI until the person leaves it; ``how`` is for :class:`LaunchmonApp`.
 
-    An unexpected error inside ends it with a traceback on stderr and :class:`SystemExit`.
+    Raises :class:`Refused` where ``open_session`` does. An unexpected error inside ends it with a traceback on stderr
+    and :class:`SystemExit`.
     """
-    app = LaunchmonApp(
-        open_session,
-        pick=pick,
-        there=there,
-        places=places,
-        pick_there=pick_there,
-        attach=attach,
-        beginnings=beginnings,
-        opening=opening,
-        kill_on_exit=kill_on_exit,
-        settings=settings,
-    )
+    app = LaunchmonApp(open_session, settings=settings, **how)
     outcome = app.run(mouse=settings.config.mouse)
     if outcome is None:
         raise SystemExit(app.return_code or 1)

@@ -42,6 +42,8 @@ class Home:
         return self.launcher
 
     async def begin_demo(self) -> FakeSession:
+        if self.refusal is not None:
+            raise self.refusal
         return self.demo
 
     async def pick(self, _: Asker) -> list[Found]:
@@ -51,7 +53,7 @@ class Home:
         return []
 
     async def attach(self, _: Found, __: Asker) -> FakeSession:
-        raise AssertionError("nothing is attached to")
+        return self.demo
 
     @asynccontextmanager
     async def shown(self, size: tuple[int, int] = (120, 40), config: Config = PLAIN) -> AsyncIterator[Rig]:
@@ -121,6 +123,19 @@ async def test_the_demo_starts_from_home_and_is_stopped_with_the_screen() -> Non
         assert isinstance(rig.app.screen, RunScreen)
         await rig.press("q")
         assert home.demo.killed == [True]
+
+
+async def test_after_a_demo_that_did_not_start_no_other_run_is_stopped_with_the_screen() -> None:
+    home = Home()
+    home.runs = [Found("mine", "run mine", pid=1)]
+    home.refusal = Refused("no port is free")
+    async with home.shown() as rig:
+        await rig.press("down", "down", "enter")
+        assert isinstance(rig.app.screen, ConnectScreen)
+        await rig.press("escape", "up", "up", "enter")
+        assert isinstance(rig.app.screen, RunScreen)
+        await rig.press("q")
+        assert home.demo.killed == []
 
 
 async def test_a_launch_is_begun_on_this_machine_or_on_the_one_that_is_selected() -> None:

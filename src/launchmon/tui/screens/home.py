@@ -25,8 +25,8 @@ Pick = Callable[[], Awaitable[Sequence[Found]]]
 Places = Callable[[], Sequence[Place]]
 
 BEGIN = {
-    "launch": ("new launch", "a form for the model, the sizes and the usual flags; it shows the command"),
-    "demo": ("demo", "a simulated launch that dead-locks; needs no GPU and no SGLang"),
+    "launch": ("new launch", "a form: model, sizes, usual flags; it shows the command"),
+    "demo": ("demo", "a simulated launch that dead-locks; needs no GPU"),
 }
 """What can be begun from here, and what that is."""
 
@@ -68,7 +68,8 @@ class HomeScreen(DescribedScreen):
     HELP: ClassVar[str] = (
         "Runs on a machine: those that launchmon started there, and others that it found by their processes. "
         "Attaching changes nothing about a run; leaving does not stop it. Other machines are those of your SSH "
-        "configuration, and those where you have been; Enter looks for runs there."
+        "configuration, and those where you have been; Enter looks for runs there. n opens a form for a new launch, "
+        "on the machine that is selected. The demo ends with the screen."
     )
     DEFAULT_CSS = """
     HomeScreen { background: $background; overflow: hidden; }
