@@ -1,15 +1,16 @@
-"""How long a dump of eight ranks takes, and for how long each rank stands still. Run it by hand::
+"""How long a dump of eight ranks takes, and for how long each rank stands still.
 
-PYTHONPATH=src:. python tests/bench/bench_dump.py
-"""
+``python -m tests.bench --only dump``"""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from launchmon_agent.stacks.dump import Dumper
+from tests.bench.result import Result, run
 from tests.support.ranks import RUN, ranks
 
 RANKS, THREADS, DEPTH = 8, 40, 40
@@ -44,7 +45,7 @@ def longest_pause(workdir: Path, who: str) -> float:
     return float((workdir / f"{who}.there.pause").read_text().split()[0])
 
 
-def main() -> None:
+def results(quick: bool) -> Iterator[Result]:
     for label, native in (("plain", False), ("native", True)):
         with tempfile.TemporaryDirectory() as folder, ranks(Path(folder)) as made:
             for number in range(RANKS):
@@ -52,13 +53,16 @@ def main() -> None:
             time.sleep(1)
             quiet = max(longest_pause(Path(folder), who) for who in made.children)
             dumper = Dumper(RUN, made.processes)
-            took = sorted(dumper.dump(native=native).seconds or 0.0 for _ in range(5))
+            took = sorted(dumper.dump(native=native).seconds or 0.0 for _ in range(3 if quick else 5))
             pause = max(longest_pause(Path(folder), who) for who in made.children)
-        slowest = 1000 * took[-1]
-        print(f"{RANKS} ranks × {THREADS} threads × {DEPTH} frames, {label}")
-        print(f"  a dump                     {1000 * took[2]:5.0f} ms, the slowest of five {slowest:.0f} (budget 500)")
-        print(f"  longest pause of a rank    {1000 * pause:5.0f} ms, without any dump {1000 * quiet:.0f} (budget 50)")
+        what = f"dump, {label}, {RANKS} ranks × {THREADS} threads × {DEPTH} frames"
+        yield Result(f"{what}: median", 1000 * took[len(took) // 2], "ms", None if native else 500)
+        yield Result(f"{what}: slowest", 1000 * took[-1], "ms")
+        within = None if native else 50
+        yield Result(
+            f"{what}: longest pause of a rank", 1000 * pause, "ms", within, ratio=pause / quiet, against="no dump"
+        )
 
 
 if __name__ == "__main__":
-    main()
+    run(results)

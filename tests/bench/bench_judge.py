@@ -1,6 +1,6 @@
-"""What the judge costs for each second of a run's stream, at 8 and at 64 ranks. Run it by hand::
+"""What the judge costs for each second of a run's stream, at 8 and at 64 ranks. Run it with
 
-PYTHONPATH=src:. python tests/bench/bench_judge.py
+``python -m tests.bench --only judge``.
 
 Budgets: 5 ms a second of stream for 8 ranks, 50 ms for 64, folding, verdict and the question for a stall together.
 """
@@ -15,6 +15,7 @@ from launchmon_agent.events import Event
 from launchmon_agent.judge.verdict import judge, stall
 from launchmon_agent.judge.window import EvidenceWindow
 from launchmon_agent.model import RunModel
+from tests.bench.result import Result, run
 from tests.support.story import T0, Story
 
 STACK = """
@@ -51,13 +52,13 @@ def cost(events: list[Event]) -> tuple[float, float]:
     return sum(spent) / len(spent), max(spent)
 
 
-def main() -> None:
+def results(quick: bool) -> Iterator[Result]:
     for tp, budget in BUDGET_MS.items():
-        print(f"{tp} ranks, budget {budget:.0f} ms for a second of stream:")
         for name, story in stories(tp):
-            mean, worst = cost(story.play(SECONDS).events)
-            print(f"  {name:26} mean {mean:6.2f} ms   worst {worst:6.2f} ms")
+            mean, worst = cost(story.play(SECONDS / 2 if quick else SECONDS).events)
+            yield Result(f"judge, {tp} ranks, {name}: a second of stream", mean, "ms", budget)
+            yield Result(f"judge, {tp} ranks, {name}: the dearest second", worst, "ms")
 
 
 if __name__ == "__main__":
-    main()
+    run(results)

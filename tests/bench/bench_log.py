@@ -1,6 +1,6 @@
-"""The log engine on a large log: index against ``wc -l``, windows, live growth, memory. All measured in one run.
+"""The log engine on a log of more than ten million lines: index against ``wc -l``, windows, live growth, memory.
 
-python tests/bench/bench_log.py [GIGABYTES]     2 by default, in a temporary file
+``python -m tests.bench --only log``; it writes 1.6 GB of temporary files.
 """
 
 from __future__ import annotations
@@ -8,22 +8,18 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
-
-from launchmon_agent.events import Log
 from launchmon_agent.log.engine import LogEngine
 from launchmon_agent.log.index import LineIndex
 from launchmon_agent.log.marks import MarkScanner
 from launchmon_agent.log.owner import owner_of
 from launchmon_agent.log.source import LogFile
 from launchmon_agent.log.sources import FileSource
+from tests.bench.result import Result, run
 
 LINE = (
     b"[2026-01-01 00:00:%02d TP%d] Decode batch, #running-req: %d, #token: 12345, token usage: 0.12, "
@@ -36,6 +32,8 @@ READY = (
 LINES = 10_000
 BLOCK = b"".join(LINE % (number % 60, number % 8, number) for number in range(LINES))
 LIVE_S = 5
+MANY = 10_000_000
+"""Lines."""
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -55,71 +53,66 @@ def append(path: str, data: bytes) -> None:
         file.write(data)
 
 
-def live(engine: LogEngine, path: str) -> None:
+def live(engine: LogEngine, path: str) -> Iterator[Result]:
     """100,000 lines a second are appended and polled for in turn, ten times a second as the agent does."""
-    polls, windows, written = [], [], 0
+    polls, windows = [], []
     began = time.perf_counter()
     for turn in range(LIVE_S * 10):
         append(path, BLOCK)
-        written += len(BLOCK)
         polls.append(timed(lambda: engine.poll(time.time())))
         windows.append(timed(lambda: engine.window("end", 50)))
         time.sleep(max(0.0, began + (turn + 1) / 10 - time.perf_counter()))
     took = time.perf_counter() - began
-    size = engine.window("end", 1).size
-    print(f"live       {written / took / 1e6:.1f} MB/s for {took:.0f} s: polls take {sum(polls) / took:.1%} of a core,")
-    missed = os.stat(path).st_size - size
-    print(
-        f"           longest {max(polls) * 1e3:.0f} ms; window {median(windows) * 1e3:.1f} ms; {missed} bytes not seen"
-    )
+    while engine.behind:
+        engine.poll(time.time())
+    yield Result("log, growing by 100,000 lines/s: following it", 100 * sum(polls) / took, "% of a core")
+    yield Result("log, growing by 100,000 lines/s: a window", 1000 * median(windows), "ms")
+    missed = os.stat(path).st_size - engine.window("end", 1).size
+    yield Result("log, growing by 100,000 lines/s: not seen", missed, "bytes", 0)
 
 
-def main() -> None:
-    gigabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+def results(quick: bool) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="bench-log-") as directory:
         path = os.path.join(directory, "server.log")
         append(path, READY)
-        while os.stat(path).st_size < gigabytes * 1e9:
+        for _ in range((MANY // 10 if quick else MANY) // LINES):
             append(path, BLOCK)
         size = os.stat(path).st_size
-        print(f"log        {size / 1e9:.2f} GB")
+        what = f"log of {size / 1e9:.1f} GB"
 
         def wc() -> object:
             return subprocess.run(["wc", "-l", path], stdout=subprocess.DEVNULL, check=True)
 
         wc()  # into the page cache
         pairs = [(timed(wc), timed(lambda: build_index(path))) for _ in range(5)]
-        print(
-            f"index      {median(of_wc / ours for of_wc, ours in pairs):.2f} of the speed of wc -l (budget 0.5)", end=""
-        )
-        print(f"   wc -l {median(pair[0] for pair in pairs):.2f} s, index {median(pair[1] for pair in pairs):.2f} s")
-
+        speed = size / 1e9 / median(ours for _, ours in pairs)
+        ratio = median(of_wc / ours for of_wc, ours in pairs)
+        yield Result(f"{what}: index", speed, "GB/s", ratio=ratio, against="wc -l")
+        yield Result(f"{what}: index, of the speed of wc -l", 100 * ratio, "%", 50, at_least=True)
         began = time.perf_counter()
         engine = LogEngine(FileSource(path), MarkScanner(), owner_of)
         engine.window("end", 60)
-        print(f"attach     first screen after {(time.perf_counter() - began) * 1e3:.0f} ms (budget 1000)")
-        longest, state = 0.0, None
+        yield Result(f"{what}: first window after attaching", 1000 * (time.perf_counter() - began), "ms", 1000)
+        longest = 0.0
         while engine.behind:
-            polled = time.perf_counter()
-            for event in engine.poll(time.time()):
-                state = event if isinstance(event, Log) else state
-            longest = max(longest, time.perf_counter() - polled)
-        took = time.perf_counter() - began
-        print(f"catch up   {took:.1f} s for marks and index, longest poll {longest * 1e3:.0f} ms")
-
-        for name, where in (("middle", size // 2), ("near", size // 2 + 100_000), ("end", size - 5000)):
-            around = timed(lambda where=where: engine.window(where, 60, 60))
-            of_rank = timed(lambda where=where: engine.window(where, 0, 60, "TP3"))
-            print(f"window     {name}: {around * 1e3:.1f} ms, of one rank {of_rank * 1e3:.1f} ms")
-        slices, start = 0, 0
+            longest = max(longest, timed(lambda: engine.poll(time.time())))
+        yield Result(f"{what}: all marks and lines known", time.perf_counter() - began, "s")
+        yield Result(f"{what}: longest slice of work until then", 1000 * longest, "ms")
+        around = timed(lambda: engine.window(size // 2, 60, 60))
+        of_rank = timed(lambda: engine.window(size // 2 + 10_000_000, 0, 60, rank="TP3"))
+        yield Result(f"{what}: a window in its middle", 1000 * around, "ms")
+        yield Result(f"{what}: the same of one rank", 1000 * of_rank, "ms")
+        start = 0
         searching = time.perf_counter()
         while (found := engine.search("there is no such text", start)).next is not None:
-            slices, start = slices + 1, found.next
-        print(f"search     {size / 1e9 / (time.perf_counter() - searching):.2f} GB/s in {slices + 1} slices")
-        live(engine, path)
+            start = found.next
+        yield Result(f"{what}: search", size / 1e9 / (time.perf_counter() - searching), "GB/s")
+        yield from live(engine, path)
+        lines = engine.window("end", 1).lines[0].number or 0
         engine.close()
-        print(f"memory     {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most (budget 40)")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    yield Result(f"log engine after {lines / 1e6:.1f} million lines: memory, at most", memory, "MiB", 40)
 
 
 if __name__ == "__main__":
-    main()
+    run(results)

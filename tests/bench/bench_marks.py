@@ -1,17 +1,17 @@
-"""How fast a log is searched for marks, beside ``wc -l`` and ``grep -E`` on the same file. Run it by hand::
+"""How fast a log is searched for marks, beside ``wc -l`` and ``grep -E`` on the same file.
 
-PYTHONPATH=src python tests/bench/bench_marks.py [MEGABYTES]
-"""
+``python -m tests.bench --only marks``"""
 
 from __future__ import annotations
 
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 from launchmon_agent.log.marks import MarkScanner
+from tests.bench.result import Result, run
 
 BLOCK = 1 << 20
 LAUNCH = pathlib.Path(__file__).parent.parent / "recordings/logs/tp2-healthy.log"
@@ -77,12 +77,13 @@ def seconds_of(*command: str) -> float:
     return time.perf_counter() - begin
 
 
-def main() -> None:
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 512
+def results(quick: bool) -> Iterator[Result]:
+    megabytes = 64 if quick else 512
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "server.log")
         write_log(path, megabytes << 20)
         size = path.stat().st_size / 1e6
+        seconds_of("wc", "-l", str(path))  # into the page cache
         wc = seconds_of("wc", "-l", str(path))
         grep = seconds_of("grep", "-acE", "server_args=|Traceback|fired up|SIG(QUIT|TERM) received", str(path))
         scan = seconds_to_scan(path)
@@ -90,13 +91,11 @@ def main() -> None:
         launch = LAUNCH.read_bytes()
         lines = launch[launch.index(b"No chat template found") : launch.index(b"INFO:     Started server")] * 500
         read = seconds_to_read_lines(lines)
-    print(f"{size:.0f} MB of serving lines, page cache warm")
-    print(f"  scan      {size / scan:6.0f} MB/s")
-    print(f"  wc -l     {size / wc:6.0f} MB/s   scan takes {scan / wc:.1f} times as long")
-    print(f"  grep -E   {size / grep:6.0f} MB/s   scan takes {scan / grep:.1f} times as long")
-    print(f"following 13 MB/s of serving lines: {100 * follow:.1f} % of a core")
-    print(f"lines of a launch, read one by one: {len(lines) / 1e6 / read:.0f} MB/s")
+    yield Result("marks, serving lines", size / scan, "MB/s", ratio=grep / scan, against="grep -E")
+    yield Result("grep -E for four of them", size / grep, "MB/s", ratio=wc / grep, against="wc -l")
+    yield Result("marks, lines of a launch, read one by one", len(lines) / 1e6 / read, "MB/s")
+    yield Result("marks, following 13 MB/s of serving lines", 100 * follow, "% of a core")
 
 
 if __name__ == "__main__":
-    main()
+    run(results)

@@ -1,21 +1,22 @@
-"""How long it takes to merge the stacks of many ranks, and how large a dump is. Run it by hand::
+"""How long it takes to merge the stacks of many ranks, and how large a dump is.
 
-PYTHONPATH=src:. python tests/bench/bench_stacks.py [RANKS] [FRAMES]
-"""
+``python -m tests.bench --only stacks``"""
 
 from __future__ import annotations
 
 import random
-import sys
 import time
+from collections.abc import Iterator
 
 from launchmon_agent import events
 from launchmon_agent.events import Frame, Stacks
 from launchmon_agent.stacks.merge import merge
 from launchmon_agent.stacks.render import text
+from tests.bench.result import Result, run
 from tests.support.stacks_text import dump
 
 GROUPS = 12
+RANKS, FRAMES = 512, 60
 
 
 def synthetic(ranks: int, depth: int) -> Stacks:
@@ -35,27 +36,23 @@ def synthetic(ranks: int, depth: int) -> Stacks:
     return dump(stacks)
 
 
-def main() -> None:
-    ranks = int(sys.argv[1]) if len(sys.argv) > 1 else 512
-    depth = int(sys.argv[2]) if len(sys.argv) > 2 else 60
-    taken = synthetic(ranks, depth)
-    earlier = [synthetic(ranks, depth) for _ in range(3)]
+def results(quick: bool) -> Iterator[Result]:
+    ranks = RANKS // 4 if quick else RANKS
+    taken = synthetic(ranks, FRAMES)
+    earlier = [synthetic(ranks, FRAMES) for _ in range(3)]
     merge(synthetic(8, 8))  # reads the tables
+    what = f"{ranks} ranks × {FRAMES} frames"
     begin = time.process_time()
     merged = merge(taken)
-    once = time.process_time() - begin
+    yield Result(f"merge of {what}", 1000 * (time.process_time() - begin), "ms", 200)
     begin = time.process_time()
     merge(taken, earlier)
-    compared = time.process_time() - begin
+    yield Result("the same, compared with 3 earlier dumps", 1000 * (time.process_time() - begin), "ms")
     begin = time.process_time()
-    printed = text(merged)
-    rendered = time.process_time() - begin
-    print(f"{ranks} ranks × {depth} frames, {len(taken.frames)} different ones, {len(merged.groups)} groups")
-    print(f"  merge                          {1000 * once:6.1f} ms of CPU (budget 200)")
-    print(f"  merge, compared with 3 dumps   {1000 * compared:6.1f} ms")
-    print(f"  text                           {1000 * rendered:6.1f} ms, {len(printed.splitlines())} lines")
-    print(f"  on the wire                    {len(events.encode(taken)) / 1024:6.0f} KiB")
+    text(merged)
+    yield Result("the same as text", 1000 * (time.process_time() - begin), "ms")
+    yield Result("the dump on the wire", len(events.encode(taken)) / 1024, "KiB")
 
 
 if __name__ == "__main__":
-    main()
+    run(results)

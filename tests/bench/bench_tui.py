@@ -1,9 +1,7 @@
-"""What the TUI costs: share of a core, and bytes a second to the terminal. Run it by hand::
+"""What the TUI costs: share of a core, and bytes a second to the terminal. ``python -m tests.bench --only tui``
 
-PYTHONPATH=src:. python tests/bench/bench_tui.py [SECONDS]
-
-The real app runs in a pseudo-terminal on a session without an agent: 8 ranks and 8 GPUs whose values move every second,
-with a quiet log and with 1,000 lines a second. The cost of making up those values is measured alone and taken off.
+The real app runs in a pseudo-terminal on a session without an agent: ranks and GPUs whose values move every second. The
+cost of making up those values is measured alone and taken off.
 """
 
 from __future__ import annotations
@@ -18,10 +16,12 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import psutil
 
+from tests.bench.result import Result, run
 from tests.support import fake_session
 from tests.support.fake_session import FakeSession
 
@@ -29,8 +29,29 @@ WARM_UP_S = 4.0
 SIZE = (45, 150)  # rows, columns: a usual tmux pane
 LINES_A_SECOND = 1000
 BATCHES_A_SECOND = 20
-BUDGETS = {"quiet": (2.0, 20.0), "log": (6.0, None)}
-"""Percent of a core, and KiB a second where nothing scrolls."""
+MEMORY_MIB = 80.0
+PAGE_UP = b"\x1b[5~"
+KEYS_A_SECOND = 5
+
+
+@dataclass(frozen=True)
+class Situation:
+    name: str
+    cpu_percent: float | None = None  # budget
+    kib_a_second: float | None = None  # budget, where nothing scrolls
+    moves: bool = True  # values change each second
+    ranks: int = 8
+    lines_a_second: int = 0
+    keys: bytes = b""  # pressed KEYS_A_SECOND times a second
+
+
+SITUATIONS = {
+    "still": Situation("nothing changes", 2.0, 20.0, moves=False),
+    "quiet": Situation("8 ranks at 1 Hz, a quiet log", 2.0, 20.0),
+    "many": Situation("64 ranks at 1 Hz, a quiet log", None, 20.0, ranks=64),
+    "log": Situation(f"8 ranks at 1 Hz, {LINES_A_SECOND:,} lines/s", 6.0, lines_a_second=LINES_A_SECOND),
+    "paging": Situation("paging up through the log", keys=PAGE_UP),
+}
 
 
 @dataclass(frozen=True)
@@ -40,11 +61,13 @@ class Cost:
     rss_mib: float
 
 
-async def live(session: FakeSession, lines_a_second: int) -> None:
+async def live(session: FakeSession, situation: Situation) -> None:
     """Values that move as on a real machine."""
     session.since_event = None
+    if not situation.moves:
+        return
     began, first, tick = time.monotonic(), session.model.now, 0
-    batch = lines_a_second // BATCHES_A_SECOND
+    batch = situation.lines_a_second // BATCHES_A_SECOND
     while True:
         await asyncio.sleep(1 / BATCHES_A_SECOND)
         tick += 1
@@ -69,7 +92,7 @@ async def live(session: FakeSession, lines_a_second: int) -> None:
         session.changed()
 
 
-def app(lines_a_second: int) -> None:
+def app(situation: Situation) -> None:
     from launchmon.config import Config, Effective
     from launchmon.connect import Asker
     from launchmon.tui.app import run_app
@@ -77,30 +100,34 @@ def app(lines_a_second: int) -> None:
     playing = []
 
     async def open_session(_: Asker) -> FakeSession:
-        session = fake_session.seed()
-        playing.append(asyncio.create_task(live(session, lines_a_second)))
+        session = fake_session.seed(situation.ranks)
+        playing.append(asyncio.create_task(live(session, situation)))
         return session
 
     run_app(open_session, settings=Effective(Config(theme="launchmon-dark")))
 
 
-def source_alone(lines_a_second: int) -> None:
-    asyncio.run(live(fake_session.seed(), lines_a_second))
+def source_alone(situation: Situation) -> None:
+    async def forever() -> None:
+        await live(fake_session.seed(situation.ranks), situation)
+        await asyncio.Event().wait()
+
+    asyncio.run(forever())
 
 
-def measure(what: str, lines_a_second: int, seconds: float) -> Cost:
+def measure(what: str, situation: str, seconds: float) -> Cost:
     """Run this file's ``what`` in a pseudo-terminal and watch it from outside."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    command = [sys.executable, "-m", "tests.bench.bench_tui", what, str(lines_a_second)]
+    command = [sys.executable, "-m", "tests.bench.bench_tui", what, situation]
     child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True)
     os.close(slave)
     try:
         drain(master, WARM_UP_S)
         process = psutil.Process(child.pid)
         before, began = sum(process.cpu_times()[:2]), time.monotonic()
-        count = drain(master, seconds)
+        count = drain(master, seconds, SITUATIONS[situation].keys if what == "app" else b"")
         elapsed = time.monotonic() - began
         used = sum(process.cpu_times()[:2]) - before
         return Cost(100 * used / elapsed, count / elapsed / 1024, process.memory_info().rss / 1024**2)
@@ -110,11 +137,16 @@ def measure(what: str, lines_a_second: int, seconds: float) -> Cost:
         os.close(master)
 
 
-def drain(master: int, seconds: float) -> int:
-    """Read what comes for so long; returns how many bytes came."""
-    count, end = 0, time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if select.select([master], [], [], left)[0]:
+def drain(master: int, seconds: float, keys: bytes = b"") -> int:
+    """Read what comes for so long, pressing keys meanwhile; returns how many bytes came."""
+    now = time.monotonic()
+    count, end, press = 0, now + seconds, now
+    while (now := time.monotonic()) < end:
+        if keys and now >= press:
+            os.write(master, keys)
+            press += 1 / KEYS_A_SECOND
+        until = min(end, press) if keys else end
+        if select.select([master], [], [], max(0.0, until - now))[0]:
             try:
                 count += len(os.read(master, 1 << 16))
             except OSError:
@@ -122,21 +154,19 @@ def drain(master: int, seconds: float) -> int:
     return count
 
 
-def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 15.0
-    print(f"{'':<22}{'CPU of a core':>16}{'to the terminal':>18}{'memory':>10}   budget")
-    for name, lines_a_second in (("quiet", 0), ("log", LINES_A_SECOND)):
-        source = measure("source", lines_a_second, seconds / 2)
-        cost = measure("app", lines_a_second, seconds)
+def results(quick: bool) -> Iterator[Result]:
+    seconds = 5.0 if quick else 15.0
+    for key, situation in SITUATIONS.items():
+        source = measure("source", key, seconds / 2)
+        cost = measure("app", key, seconds)
         share = max(0.0, cost.cpu_percent - source.cpu_percent)
-        most_cpu, most_kib = BUDGETS[name]
-        budget = f"{most_cpu:.0f} %" + (f", {most_kib:.0f} KiB/s" if most_kib else "")
-        title = "quiet, 1 Hz" if not lines_a_second else f"{lines_a_second} lines/s"
-        print(f"{title:<22}{share:>14.1f} %{cost.kib_a_second:>12.1f} KiB/s{cost.rss_mib:>6.0f} MiB   {budget}")
+        yield Result(f"TUI, {situation.name}: CPU", share, "% of a core", situation.cpu_percent)
+        yield Result(f"TUI, {situation.name}: to the terminal", cost.kib_a_second, "KiB/s", situation.kib_a_second)
+        yield Result(f"TUI, {situation.name}: memory", cost.rss_mib, "MiB", MEMORY_MIB)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] in ("app", "source"):
-        {"app": app, "source": source_alone}[sys.argv[1]](int(sys.argv[2]))
+        {"app": app, "source": source_alone}[sys.argv[1]](SITUATIONS[sys.argv[2]])
     else:
-        main()
+        run(results)
