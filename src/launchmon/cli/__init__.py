@@ -22,7 +22,8 @@ from launchmon.cli import (
     runs,
     wait,
 )
-from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, complain
+from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, Verbs, complain
+from launchmon.cli.harmless import guard_streams
 from launchmon.cli.showing import complain_of_configuration, setting_options
 from launchmon_agent.errors import Refused
 
@@ -37,9 +38,9 @@ Shell completion:
   eval "$(_LAUNCHMON_COMPLETE=bash_source launchmon)"     (or zsh_source, fish_source)
 """
 
-from launchmon.cli.harmless import guard_streams
 
 @click.group(
+    cls=Verbs,
     invoke_without_command=True,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -78,6 +79,7 @@ for verb in (
 
 def main() -> None:
     """Entry point. Ends with 1 when something was refused, 2 for wrong usage, 130 when interrupted."""
+    guard_streams()
     try:
         root(prog_name="launchmon", standalone_mode=False)
     except click.exceptions.Abort:
@@ -90,4 +92,3 @@ def main() -> None:
         sys.exit(EXIT_REFUSED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    guard_streams()

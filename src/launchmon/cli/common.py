@@ -90,6 +90,25 @@ def targets(function: F) -> F:
     return function
 
 
+class Verbs(click.Group):
+    """Verbs whose refusals suggest commands for the targets that were named."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Refused as refused:
+            options = [word for where in ctx.meta.get(_TARGETS, ()) for word in where.options]
+            raise Refused(refused.what, refused.cause, _aimed(refused.try_, options)) from None
+
+
+def _aimed(suggestion: str, options: Sequence[str]) -> str:
+    """A ``launchmon VERB …`` with the options that name the targets, which whoever suggested it did not know."""
+    words = suggestion.split(" ", 2)
+    if words[0] != "launchmon" or len(words) < 2 or not options or "--on" in suggestion or "--via" in suggestion:
+        return suggestion
+    return " ".join((*words[:2], shlex.join(options), *words[2:]))
+
+
 def named_targets() -> tuple[Target, ...]:
     """Of the verb that runs; this machine, when none was named. A Slurm job is one: :func:`nodes_of` asks for its
     nodes. Raises :class:`Refused`."""
