@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from launchmon_agent.errors import Refused
 from launchmon_agent.sensors import proc
+from tests.support import fake_servers
 from tests.support.fault_rig import FaultRig
 from tests.support.raw_agent import RawAgent
 from tests.support.waiting import until
@@ -205,3 +207,31 @@ def test_a_keeper_that_is_asked_to_end_leaves_the_server(rig: FaultRig) -> None:
     until(lambda: not rig.keepers())
     rig.assert_unharmed(place)
     rig.assert_followed_to_the_end(place)
+
+
+@pytest.mark.parametrize("step", ["asked", "ended"])
+def test_a_relaunch_of_a_run_of_somebody_else_is_carried_to_its_end_too(rig: FaultRig, step: str) -> None:
+    """There is no keeper yet: the agent that watches it is all there is."""
+    port = fake_servers.free_port()
+    log = rig.home / "by-hand.log"
+    with (
+        log.open("wb") as output,
+        fake_servers.session_of(*fake_servers.command(port=port), stdout=output, stderr=output) as server,
+    ):
+        threading.Thread(target=server.wait, daemon=True).start()
+        until(lambda: b"ready to roll" in log.read_bytes())
+        agent = rig.start_agent()
+        agent.ask("attach", pid=server.pid)
+        agent.wait_for(lambda one: one.get("kind") == "processes")
+        agent.send("relaunch", action=ACTION, set={"MARK": "1"}, force=True)
+        if step == "ended":
+            agent.wait_for_step("done")
+        client_killed(agent)
+        with rig.agent() as other:
+            outcome = other.ask("outcome", action=ACTION)
+            assert outcome["state"] == "done", outcome
+            second, first = rig.runs()
+            assert (rig.file(second).parent, rig.file(first).launched) == (first.id, False)
+            assert not proc.alive(server.pid, rig.server(first).start_time)
+            assert proc.alive(rig.server(second).pid, rig.server(second).start_time)
+            assert other.ask("kill", force=True)["leftovers"] == []
