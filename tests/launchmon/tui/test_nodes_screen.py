@@ -7,14 +7,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from launchmon.cluster.session import ClusterSession
+from launchmon.config import Effective
+from launchmon.connect import Asker
+from launchmon.tui.app import LaunchmonApp
 from launchmon.tui.screens.nodes import NodesScreen
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import LogError
 from tests.support import fake_session as fake
 from tests.support.client import eventually
-from tests.support.fake_nodes import FakeNode, opened, played, settled
-from tests.support.story import T0
-from tests.support.tui_rig import Rig, running
+from tests.support.fake_nodes import ADDRESS, FakeNode, opened, played, settled
+from tests.support.story import T0, Story
+from tests.support.tui_rig import PLAIN, Rig, running
 
 WIDE, NARROW = (120, 40), (80, 24)
 ERROR = LogError(T0 + 30, rank="TP2", offset=100, id="oom", severity="fatal", text="CUDA out of memory")
@@ -22,18 +26,26 @@ ERROR = LogError(T0 + 30, rank="TP2", offset=100, id="oom", severity="fatal", te
 
 @asynccontextmanager
 async def shown(*nodes: FakeNode | Refused, size: tuple[int, int] = WIDE) -> AsyncIterator[Rig]:
-    session = await opened(*nodes)
-    await session.attach()
-    await settled()
-    try:
-        async with running(session, size) as rig:  # type: ignore[arg-type]
-            yield rig
-    finally:
-        await session.close()
+    sessions = []
+
+    async def open_session(_: Asker) -> ClusterSession:
+        sessions.append(await opened(*nodes))
+        await sessions[0].attach()
+        await settled()
+        return sessions[0]
+
+    app = LaunchmonApp(open_session, settings=Effective(PLAIN))
+    async with app.run_test(size=size) as pilot:
+        await eventually(lambda: isinstance(app.screen, NodesScreen))
+        rig = Rig(app, pilot, sessions[0])  # type: ignore[arg-type]
+        await rig.settle()
+        rig.run.look()
+        await rig.settle()
+        yield rig
 
 
-def of(count: int) -> list[FakeNode]:
-    return [FakeNode(played(number, of=count, tp=4 * count)) for number in range(count)]
+def of(count: int, tp: int | None = None) -> list[FakeNode]:
+    return [FakeNode(played(number, of=count, tp=tp or 4 * count)) for number in range(count)]
 
 
 def row(text: str, begins: str) -> list[str]:
@@ -106,6 +118,19 @@ async def test_a_node_that_cannot_be_reached_is_in_the_first_line(size: tuple[in
     async with shown(of(2)[0], Refused("it is switched off"), size=size) as rig:
         assert "✗ node 1 lost" in rig.text("header") and "● live" in rig.text("header")
         assert "– not known: nothing is heard of node 1" in rig.text("ranks")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
+async def test_what_has_ended_or_gives_no_values_stays_in_its_column(size: tuple[int, int]) -> None:
+    story = Story(tp=4, nnodes=2, node_rank=1, address=ADDRESS).up_to("kv-pool").gpu(1, 32, error="lost")
+    async with shown(of(2, tp=4)[0], FakeNode(story.dies(35, "TP3").play(40)), size=size) as rig:
+        ranks = rig.text("ranks").splitlines()
+        lines = [line for line in ranks if line.split()[1:2] in (["TP2"], ["TP3"])]
+        assert len({line.index("TP") for line in lines}) == 1
+        assert "1" in lines[1][:6] and "✗ ended by SIGKILL 5s ago" in lines[1]
+        if size == WIDE:
+            gpus = rig.text("gpus").splitlines()
+            assert gpus[4].startswith(gpus[3][: gpus[3].index("0", 6)] + "1  ✗ lost")
 
 
 async def test_rows_of_a_node_whose_link_is_lost_are_marked() -> None:

@@ -106,8 +106,8 @@ def summary(gpus: Gpus, width: int) -> Row:
 def _gpu(gpu: Gpu, view: View, layout: Layout, hot_c: float) -> Row:
     node = shown_node(gpu.node, view, layout.width_of("node"))
     if gpu.error is not None:
-        before = f" {node[0]:<{layout.width_of('node')}} " if view.nodes else ""
-        return ((f"{before} {gpu.index:>3}  ", "plain"), (f"✗ {fmt.one_line(gpu.error)}", "bad"))
+        before = f"{node[0]:<{layout.width_of('node')}}{' ' * layout.gap}" if view.nodes else ""
+        return ((f" {before}{gpu.index:>3}  ", "plain"), (f"✗ {fmt.one_line(gpu.error)}", "bad"))
     full = gpu.memory_used / gpu.memory_total if gpu.memory_used is not None and gpu.memory_total else None
     hot = gpu.temperature_c is not None and gpu.temperature_c >= hot_c
     heat = f"!{fmt.number(gpu.temperature_c)}" if hot else fmt.number(gpu.temperature_c)

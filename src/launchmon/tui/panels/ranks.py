@@ -73,7 +73,7 @@ def _kept(column: Column) -> Column:
 
 def _rank(process: Process, view: View, layout: Layout) -> Row:
     if process.pid == 0:
-        return _absent(process, view, layout.width_of("node"))
+        return _absent(process, view, layout)
     cpu = _cpu(process)
     silent = _silent(process.rank, view)
     widest = max(layout.width_of("busy"), layout.width_of("moved"))
@@ -110,13 +110,14 @@ def _moved(process: Process) -> float | None:
     return sum(known) if known else None
 
 
-def _absent(process: Process, view: View, node_width: int) -> Row:
+def _absent(process: Process, view: View, layout: Layout) -> Row:
     """A rank without a process: it ended, or it has not begun."""
     ended = [exit_ for exit_ in view.model.exits if exit_.rank == process.rank]
-    head: Row = ((f" {process.rank or fmt.UNKNOWN:<4}  ", "strong"),)
-    if node_width:
-        text, tone = shown_node(ended[-1].node if ended else None, view, node_width)
-        head = ((f" {text:<{node_width}} ", tone), *head)
+    head: Row = ((" ", "plain"), (f"{process.rank or fmt.UNKNOWN:<4}  ", "strong"))
+    if view.nodes:
+        width = layout.width_of("node")
+        text, tone = shown_node(ended[-1].node if ended else None, view, width)
+        head = (head[0], (f"{text:<{width}}{' ' * layout.gap}", tone), head[1])
     if not ended:
         unseen = [str(node.number) for node in view.nodes if node.model is None and not node.absent]
         if unseen:
