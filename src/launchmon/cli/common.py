@@ -134,6 +134,15 @@ async def nodes_of(where: Sequence[Target], asker: Asker | None = None) -> tuple
     return tuple(found)
 
 
+def _keep_run(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str | None:
+    """The run; ``user@host`` among the words is short for ``--on user@host``, since no run's id or name has an @."""
+    runs = [word for word in words if "@" not in word or "/" in word]
+    context.meta.setdefault(_TARGETS, []).extend(target.ssh(word) for word in words if word not in runs)
+    if len(runs) > 1:
+        raise click.BadParameter(f"one run at a time: {' '.join(runs)}", context, parameter)
+    return runs[0] if runs else None
+
+
 def selectors(function: F) -> F:
     """The options that say which run: the same for every verb, :func:`targets` among them."""
     function = targets(function)
@@ -143,7 +152,7 @@ def selectors(function: F) -> F:
         click.option("--tmux", metavar="PANE", help="The run in this tmux pane, e.g. %3 or main:1.0."),
         click.option("--port", type=int, metavar="PORT", help="The run that serves, or will serve, on PORT."),
         click.option("--pid", type=int, metavar="PID", help="The run with this launcher or any process of it."),
-        click.argument("run", required=False),
+        click.argument("run", nargs=-1, callback=_keep_run, metavar="[user@host]… [RUN]"),
     ):
         function = option(function)
     return function
@@ -161,10 +170,7 @@ def on_verdict(function: F) -> F:
 def chosen(
     run: str | None, pid: int | None, port: int | None, tmux: str | None, log: str | None, log_command: str | None
 ) -> dict[str, Any]:
-    """Selectors as the agent's ``attach`` takes them; those not given are left out. ``user@host`` names a target."""
-    if run is not None and "@" in run:  # no run's id or name has one
-        click.get_current_context().meta.setdefault(_TARGETS, []).append(target.ssh(run))
-        run = None
+    """Selectors as the agent's ``attach`` takes them; those not given are left out."""
     given = {"run": run, "pid": pid, "port": port, "tmux": tmux, "log": log, "log_command": log_command}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from launchmon.cli.attach import _found, _several
-from launchmon.cli.common import named_targets, say_how_to_return, targets
+from launchmon.cli.common import chosen, named_targets, say_how_to_return, selectors, targets
 from launchmon.cluster.launching import shared_name
 from launchmon.connect.target import LOCAL, Target, options_of, ssh, via
 from launchmon.text import kill_plan_text, runs_text
@@ -50,6 +50,38 @@ def test_the_targets_that_are_meant(words: tuple[str, ...], meant: tuple[Target,
     found = named(*words)
     assert found == meant
     assert named(*options_of(found)) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "meant", "run"),
+    [
+        ((), (LOCAL,), None),
+        (("mine",), (LOCAL,), "mine"),
+        (("root@gpu7",), (ssh("root@gpu7"),), None),
+        (("root@gpu7", "mine"), (ssh("root@gpu7"),), "mine"),
+        (("mine", "root@gpu7:22", "--on", "gpu8"), (ssh("gpu8"), ssh("root@gpu7:22")), "mine"),
+        (("./a@b/events.jsonl",), (LOCAL,), "./a@b/events.jsonl"),
+    ],
+)
+def test_a_host_with_a_user_is_a_target_and_no_run(
+    words: tuple[str, ...], meant: tuple[Target, ...], run: str | None
+) -> None:
+    found: list[object] = []
+
+    @click.command()
+    @selectors
+    def verb(**which: object) -> None:
+        found.extend((set(named_targets()), chosen(**which).get("run")))  # type: ignore[arg-type]
+
+    done = CliRunner().invoke(verb, list(words))
+    assert done.exit_code == 0, done.output
+    assert found == [set(meant), run]
+
+
+def test_several_runs_are_too_many() -> None:
+    verb = click.command()(selectors(lambda **_: None))
+    done = CliRunner().invoke(verb, ["a", "b"])
+    assert done.exit_code == 2 and "one run at a time: a b" in done.output
 
 
 def test_a_job_has_one_login_node() -> None:
