@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from launchmon_agent import keep
+from launchmon_agent import keep, relay
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Notice
 from launchmon_agent.keep import Keeper
@@ -260,6 +260,19 @@ def test_a_second_keeper_is_refused_by_the_lock(here: FaultRig) -> None:
         Keeper(place)
     first._listener.close()
     first._recording.close()
+
+
+async def test_a_keeper_that_is_stopped_holds_nobody_up(here: FaultRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its socket takes connections, as the kernel does that for it, and nothing is ever said."""
+    monkeypatch.setattr(relay, "GREETING_S", 0.05)
+    path = here.home / "silent.sock"
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        place = create(("true",), root=here.root, socket=str(path))
+        with pytest.raises(Refused, match="does not answer") as refused:
+            await relay.Relay(place, lambda _line: None, lambda: None).open()
+    assert "it is stopped" in refused.value.cause
 
 
 def test_a_run_json_that_was_made_a_fifo_holds_nobody_up(here: FaultRig) -> None:
