@@ -113,11 +113,12 @@ def _moved(process: Process) -> float | None:
 def _absent(process: Process, view: View, layout: Layout) -> Row:
     """A rank without a process: it ended, or it has not begun."""
     ended = [exit_ for exit_ in view.model.exits if exit_.rank == process.rank]
-    head: Row = ((" ", "plain"), (f"{process.rank or fmt.UNKNOWN:<4}  ", "strong"))
+    name = f"{process.rank or fmt.UNKNOWN:<4}  "
+    head: Row = ((f" {name}", "strong"),)
     if view.nodes:
         width = layout.width_of("node")
         text, tone = shown_node(ended[-1].node if ended else None, view, width)
-        head = (head[0], (f"{text:<{width}}{' ' * layout.gap}", tone), head[1])
+        head = ((f" {text:<{width}}{' ' * layout.gap}", tone), (name, "strong"))
     if not ended:
         unseen = [str(node.number) for node in view.nodes if node.model is None and not node.absent]
         if unseen:
