@@ -57,6 +57,12 @@ def test_a_refusal_is_a_line_on_stderr(cluster: FakeSlurm, words: tuple[str, ...
     assert done.stderr.startswith(f"launchmon: {said}") and "  try: " in done.stderr
 
 
+def test_a_target_that_is_left_out_is_named() -> None:
+    done = launchmon("diagnose", "no-such-run", "--via", "env HERE=1", "--via", "no-such-program")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("launchmon: no-such-program is left out: no-such-program cannot be started")
+
+
 @needs_sshd
 @pytest.mark.usefixtures("login")
 async def test_through_a_login_node(cluster: FakeSlurm) -> None:

@@ -223,6 +223,9 @@ async def session(
 ) -> AsyncIterator[AnySession]:
     """A session with the agents on the targets that were named, or on others. Raises :class:`Refused`."""
     opened = await open_session(read_only, asker, attended=False, where=where)
+    for node in opened.nodes:
+        if node.link == "none":
+            click.echo(f"launchmon: {node.label} is left out: {node.problem}", err=True)
     LinkReporter(opened)
     try:
         yield opened

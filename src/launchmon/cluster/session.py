@@ -276,11 +276,14 @@ class ClusterSession(Reading):
         return [Victim(*victim[:4], node=number) for number, victims in found for victim in victims]
 
     async def kill(self, force: bool = False) -> dict[str, Any]:
-        """On all nodes at once: a node that outlives another only waits for it."""
+        """On all nodes at once: a node that outlives another only waits for it. What may live on a node that was not
+        asked is left over."""
         found = await self._on_all(lambda session: session.kill(force))
+        others = [member.node for member in self._ordered() if not member.attached and not member.absent]
+        unasked = [f"whatever runs on {node.name}: {node.problem}" for node in others]
         return {
             "killed": [victim for _, one in found for victim in one["killed"]],
-            "leftovers": [f"node {number}: {left}" for number, one in found for left in one["leftovers"]],
+            "leftovers": [f"node {number}: {left}" for number, one in found for left in one["leftovers"]] + unasked,
             "notes": [f"node {number}: {note}" for number, one in found for note in one["notes"]],
             "graceful": all(one["graceful"] for _, one in found),
             "seconds": max(one["seconds"] for _, one in found),

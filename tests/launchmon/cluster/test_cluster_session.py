@@ -259,6 +259,19 @@ async def test_a_kill_that_one_node_refuses_says_where_it_was_done() -> None:
     await session.close()
 
 
+async def test_what_may_live_on_a_node_that_is_not_reached_is_left_over() -> None:
+    session = await followed(FakeNode(played(0)), SILENT)
+    result = await session.kill()
+    assert result["leftovers"] == ["whatever runs on node 1 (gpu1): gpu1 does not answer (it is switched off)"]
+    await session.close()
+
+
+async def test_nothing_is_left_over_on_a_node_without_a_server() -> None:
+    session = await followed(FakeNode(played(0)), FakeNode())
+    assert (await session.kill())["leftovers"] == []
+    await session.close()
+
+
 async def test_a_read_only_session_kills_and_relaunches_nothing() -> None:
     nodes = [FakeNode(played(0)), FakeNode(played(1))]
     session = await opened(*nodes, read_only=True)
