@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import named_targets, open_on, run_async, targets
+from launchmon.cli.common import named_targets, nodes_of, open_on, run_async, targets
 from launchmon.cluster.clocks import WORTH_SAYING_S, Offset, measure
 from launchmon.connect.target import LOCAL, Target
 from launchmon.doctor import here
@@ -45,9 +45,9 @@ def command(pid: int | None, as_json: bool) -> None:
 
 
 async def _examine(named: tuple[Target, ...], pid: int | None) -> Report:
-    targets = asyncio.gather(*(_target(one, pid) for one in named))
+    examined = asyncio.gather(*(_target(one, pid) for one in await nodes_of(named)))
     client = await asyncio.to_thread(here.examine)
-    return Report(client, await targets)
+    return Report(client, await examined)
 
 
 def _user() -> str:

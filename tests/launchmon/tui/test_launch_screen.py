@@ -190,6 +190,7 @@ async def test_from_nothing_to_a_running_server(size: tuple[int, int]) -> None:
         await filled(rig, "8")
         command = f"{PYTHON} -m sglang.launch_server --model-path /models/llama --tp-size 8"
         assert command in one_line(rig.text("launch-result"))
+        assert "in /srv" in rig.text("launch-result")
         assert "nothing speaks against it" in rig.text("launch-result")
         await rig.press("s")
         argv = (PYTHON, *MODULE, "--model-path", "/models/llama", "--tp-size", "8")

@@ -70,11 +70,21 @@ def _value(item: Item) -> str:
 
 
 def result_rows(
-    built: Built, plan: Mapping[str, Any] | None, trouble: Refused | None, width: int, *, fresh: bool
+    built: Built,
+    plan: Mapping[str, Any] | None,
+    trouble: Refused | None,
+    width: int,
+    *,
+    fresh: bool,
+    cwd: str | None = None,
 ) -> list[Row]:
-    """The command as it is now, then what the target says of it: ``trouble`` where it could not be asked."""
+    """The command as it is now, then what the target says of it: ``trouble`` where it could not be asked.
+
+    ``cwd``: where it starts. ``fresh``: ``plan`` or ``trouble`` is of this very command.
+    """
     width = min(width - 2, 110)
     rows: list[Row] = paragraph(built.shown or "–", width)
+    rows += paragraph(f"in {cwd}", width, "muted") if cwd else []
     rows.append(())
     for warning in built.warnings:
         rows += paragraph(f"! {warning}", width, "warn")

@@ -208,8 +208,8 @@ class LaunchScreen(DescribedScreen):
             self._result.fill([head], body)
             return
         fresh = self._planned == self._built
-        trouble = self._trouble if fresh else None
-        self._result.fill([head], rows.result_rows(self._built, self._plan, trouble, width, fresh=fresh))
+        trouble, cwd = self._trouble if fresh else None, self._installed.cwd
+        self._result.fill([head], rows.result_rows(self._built, self._plan, trouble, width, fresh=fresh, cwd=cwd))
 
     def _draw_hints(self) -> None:
         """Above the prompt: what is wrong with the text, else what it may become."""
