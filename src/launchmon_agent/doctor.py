@@ -1,6 +1,6 @@
 """What the agent can use on this machine, as it sees it. Blocking; for a thread.
 
-Nothing is changed and nothing is left: what is tried (a file in the state directory, a socket) is taken away at once.
+What is tried (a file in the state directory, a socket) is taken away at once; only the directory for sockets stays.
 Each look is a thread of its own and may take :data:`PATIENCE_S`, since a driver or a file system may not answer at all.
 """
 
