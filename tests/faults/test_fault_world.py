@@ -367,7 +367,7 @@ def test_a_line_of_ten_megabytes_is_shown_cut_and_the_lines_behind_it_are_all_th
 
 
 def test_five_hundred_ranks_are_judged_and_told_in_few_words() -> None:
-    story = Story(tp=500).up_to("dist-init").quiet(17)
+    story = Story(tp=500, gpus=False).up_to("dist-init").quiet(17)
     story.rank("TP317", 17, tree_cpu_percent=100.0, cpu_percent=100.0, state="R")
     played = story.play(20)
     assert len(played.model.rank_rows()) == 500

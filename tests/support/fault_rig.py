@@ -145,7 +145,8 @@ class FaultRig:
         for server in self.servers():
             for row in proc.table().values():
                 if row.session == server and not row.dead:
-                    os.kill(row.pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):  # ranks follow their launcher by themselves
+                        os.kill(row.pid, signal.SIGKILL)
         until(lambda: not self.servers() and not self.keepers())
         shutil.rmtree(self.home, ignore_errors=True)
 
