@@ -36,7 +36,7 @@ from launchmon_agent.runs.launch import Plan, prepare, start
 from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
 from launchmon_agent.runs.sampling import Sampling
-from launchmon_agent.runs.sockets import listen, socket_directory, socket_path
+from launchmon_agent.runs.sockets import listen, refuse_another, socket_directory, socket_path
 from launchmon_agent.runservice import RunService
 from launchmon_agent.sensors import proc
 from launchmon_agent.wire import MAX_LINE, Request
@@ -146,7 +146,8 @@ class Keeper:
         except Refused:
             if keeper is not None:
                 keeper._listener.close()
-                os.unlink(keeper._socket)
+                with contextlib.suppress(OSError):
+                    os.unlink(keeper._socket)
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
         keeper._findings = findings
@@ -172,7 +173,10 @@ class Keeper:
 
     @classmethod
     def adopt(cls, directory: RunDirectory) -> Keeper:
-        """Take over a run whose keeper died."""
+        """Take over a run whose keeper died. One that answers where another ``$XDG_RUNTIME_DIR`` led has it still."""
+        file = directory.read()
+        if file is not None and file.socket is not None:
+            refuse_another(file.socket)
         keeper = cls(directory)
         keeper._read_past()
         try:

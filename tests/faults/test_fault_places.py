@@ -246,6 +246,12 @@ def test_without_locks_a_run_has_one_keeper_all_the_same(here: FaultRig, monkeyp
     assert first._troubles == ["the recording cannot be locked: No locks available"]
     with pytest.raises(Refused, match="this run has a keeper"):
         Keeper(place)
+    place.update(socket=first._socket)
+    (here.home / "elsewhere").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(here.home / "elsewhere"))
+    with pytest.raises(Refused, match="this run has a keeper"):
+        Keeper.adopt(place)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", here.environ["XDG_RUNTIME_DIR"])
     first._listener.close()
     second = Keeper(place)  # the socket that the first left is no obstacle
     second._listener.close()

@@ -64,8 +64,7 @@ def listen(path: str) -> socket.socket:
 
     Raises :class:`Refused` where a keeper answers already, and where the file system has no sockets.
     """
-    if answers(path):
-        raise Refused("this run has a keeper", f"it answers at {path}; each run has one keeper", "launchmon attach")
+    refuse_another(path)
     listener = socket.socket(socket.AF_UNIX)
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -81,6 +80,12 @@ def listen(path: str) -> socket.socket:
             "set XDG_RUNTIME_DIR to a directory of a local file system",
         ) from error
     return listener
+
+
+def refuse_another(path: str) -> None:
+    """Raises :class:`Refused` where a keeper answers there: each run has one, also where locks do not work."""
+    if answers(path):
+        raise Refused("this run has a keeper", f"it answers at {path}; each run has one keeper", "launchmon attach")
 
 
 def answers(path: str) -> bool:
