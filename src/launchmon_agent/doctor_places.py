@@ -1,4 +1,4 @@
-"""The places that an agent writes to on this machine: tried, and left as they were, but for the directory of the sockets, which is made."""
+"""The places that an agent writes to on this machine: tried, and left as they were but for the directory of sockets."""
 
 from __future__ import annotations
 
