@@ -61,11 +61,17 @@ def machine() -> list[str]:
         models = [line.partition(":")[2].strip() for line in cpuinfo if line.startswith("model name")]
     with open("/proc/meminfo") as meminfo:
         memory = int(meminfo.readline().split()[1]) / 2**20
-    load = os.getloadavg()[0]
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    busy = (
+        [f"other programs ran beside it (load {load:.1f}): what is counted in time is too long"]
+        if load > cores / 2
+        else []
+    )
     return [
         f"{os.cpu_count()} × {models[0] if models else platform.machine()}, {memory:.0f} GiB of memory",
         f"Linux {platform.release()}, Python {platform.python_version()}",
-        f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, load {load:.1f} when it began",
+        f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",
+        *busy,
     ]
 
 
