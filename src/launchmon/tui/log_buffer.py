@@ -185,6 +185,21 @@ class Viewport:
         return out[: self.height]
 
     @property
+    def place(self) -> object:
+        """All that :meth:`rows` depends on."""
+        return (
+            self.buffer,
+            self.buffer.version,
+            self.top,
+            self.sub,
+            self.width,
+            self.height,
+            self.wrap,
+            self.shift,
+            self.fold,
+        )
+
+    @property
     def top_line(self) -> LineLike | None:
         lines = self.lines
         return lines[min(self.top, len(lines) - 1)].line if lines else None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from textual.events import MouseScrollUp
 
+from launchmon.tui.log_buffer import ScreenRow
+from launchmon.tui.panels.log_rows import Marks, log_row
+from launchmon.tui.widgets.lines import Row
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
 from tests.support import fake_session as fake
@@ -39,6 +42,24 @@ async def test_it_follows_what_is_written() -> None:
         rig.session.write("[2025-11-29 18:00:02] line 1000 of the log")
         await rig.tell()
         assert numbers(rig)[-1] == 1000
+
+
+async def test_only_what_has_changed_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(long_log()) as rig:
+        made: list[int] = []
+
+        def counted(row: ScreenRow, width: int, marks: Marks) -> Row:
+            made.append(row.line.offset)
+            return log_row(row, width, marks)
+
+        monkeypatch.setattr("launchmon.tui.panels.log.log_row", counted)
+        before = title(rig)
+        rig.session.model.now += 60
+        rig.run.look()
+        assert made == []
+        assert title(rig) != before, "the silence goes on"
+        await rig.press("shift+up")
+        assert made, "the pointer is shown"
 
 
 async def test_scrolling_back_holds_and_reaches_the_first_line() -> None:

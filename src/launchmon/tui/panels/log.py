@@ -72,6 +72,7 @@ class LogPanel(Vertical):
         self.lines = LogView(id="log-lines")
         self._prompt = LogPrompt()
         self._view: View | None = None
+        self._drawn_from: object = None  # all that the lines on the screen were made of
         self._seen: tuple[int | None, int, int] | None = None
         self._growing: Worker[None] | None = None
         self._counting: Worker[None] | None = None
@@ -103,10 +104,6 @@ class LogPanel(Vertical):
             return
         width, height = self.lines.size
         self._title.show([title_row(self.reader, self._view, width, self.lines.has_focus)])
-        rows = self.reader.viewport.rows()
-        if not rows:
-            self.lines.show([*([()] * (height - 1)), clipped(self._nothing(self._view), width)][-height:])
-            return
         search = self.reader.search
         marks = Marks(
             {error.offset: error.severity for error in self._errors()},
@@ -114,6 +111,15 @@ class LogPanel(Vertical):
             frozenset(self.reader.pointer.bookmarks),
             matcher(search.pattern) if search.pattern and not search.regex else None,
         )
+        drawn_from = (self.reader.viewport.place, width, height, marks)
+        if drawn_from == self._drawn_from:  # the time in the title goes on also where nothing is written
+            return
+        rows = self.reader.viewport.rows()
+        if not rows:
+            self._drawn_from = None
+            self.lines.show([*([()] * (height - 1)), clipped(self._nothing(self._view), width)][-height:])
+            return
+        self._drawn_from = drawn_from
         drawn: list[Row] = [log_row(row, width, marks) for row in rows]
         drawn += [()] * (height - len(drawn))
         self.lines.show(drawn)

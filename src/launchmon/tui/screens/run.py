@@ -82,6 +82,7 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
         self._unsubscribe: Callable[[], None] | None = None
         self._soon: Timer | None = None
         self._shown: object = None
+        self._log_shown: object = None
         self._run_id: str | None = None
         self._link: tuple[str, bool] | None = None
 
@@ -147,6 +148,7 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
             self.notify(f"The link to {view.target} is there again.", markup=False)
 
     def _look_at_log(self, view: View) -> None:
+        self._log_shown = view.model.log
         try:
             self.log_panel.look(view)
         except Exception as error:
@@ -154,8 +156,9 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
             self.notify(f"the log panel failed: {type(error).__name__}: {error}", severity="error", markup=False)
 
     def _changed(self) -> None:
-        """The session changed, possibly many times a second: look once, soon."""
-        if self._soon is None and self.is_mounted:
+        """The session changed, possibly many times a second: look once, soon, unless the next second will do."""
+        news = self.session.model.log is not self._log_shown or self._urgent() != self._shown
+        if news and self._soon is None and self.is_mounted:
             self._soon = self.set_timer(LOG_REFRESH_S, self._look_soon)
 
     def _look_soon(self) -> None:

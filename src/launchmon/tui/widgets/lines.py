@@ -5,7 +5,7 @@ Text is data here: it is never parsed as markup, and a character that a terminal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -172,6 +172,7 @@ class Lines(Widget):
         super().__init__(id=id, classes=classes)
         self._rows: tuple[Row, ...] = ()
         self._strips: dict[tuple[Row, int], Strip] = {}
+        self._looks: dict[str, Style] = {}  # of tones; Textual forgets its own at every repaint
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -216,11 +217,18 @@ class Lines(Widget):
     def paint(self, row: Row, width: int) -> Strip:
         """A row as a strip of exactly ``width`` cells."""
         strip = Strip([Segment(safe(text), self.tone(tone)) for text, tone in merged(row)])
-        return strip.adjust_cell_length(width, self.rich_style)
+        return strip.adjust_cell_length(width, self._look("", lambda: self.rich_style))
 
     def tone(self, name: str) -> Style:
-        return self.get_component_rich_style(f"tone--{name}")
+        return self._look(name, lambda: self.get_component_rich_style(f"tone--{name}"))
+
+    def _look(self, name: str, find: Callable[[], Style]) -> Style:
+        style = self._looks.get(name)
+        if style is None:
+            style = self._looks[name] = find()
+        return style
 
     def notify_style_update(self) -> None:
         self._strips.clear()
+        self._looks.clear()
         super().notify_style_update()
