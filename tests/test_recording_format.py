@@ -1,4 +1,4 @@
-"""docs/recording-format.md says what events.py says."""
+"""docs/recording-format.md says what launchmon_agent/events says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from launchmon_agent import events
+from launchmon_agent import codec, events
 from launchmon_agent.runs import recording
 from tests.support import recording_format
 
@@ -29,9 +29,9 @@ def test_the_document_has_examples() -> None:
 
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_examples_are_what_would_be_written(line: str) -> None:
-    event = events.decode(line)
+    event = codec.decode(line)
     assert not isinstance(event, events.Other)
-    assert json.loads(events.encode(event)) == json.loads(line)
+    assert json.loads(codec.encode(event)) == json.loads(line)
 
 
 def test_the_kinds_called_samples_are_those_that_are_thinned() -> None:

@@ -6,9 +6,10 @@ import base64
 import zlib
 from typing import Any, TypeVar
 
-from launchmon_agent import events
+from launchmon_agent import codec
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Malformed, Run
+from launchmon_agent.events import Run
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ def nonsense(do: str, why: object = "") -> Refused:
 def shaped(cls: type[T], do: str, value: Any) -> T:
     """A dataclass from JSON values, each of the type that is declared. Raises :class:`Refused`."""
     try:
-        made: T = events.from_json(cls, value)
+        made: T = codec.from_json(cls, value)
     except Malformed as error:
         raise nonsense(do, error) from None
     return made
@@ -32,7 +33,7 @@ def shaped(cls: type[T], do: str, value: Any) -> T:
 def a_run(do: str, value: Any) -> Run:
     """Raises :class:`Refused`."""
     try:
-        event = events.from_body(value)
+        event = codec.from_body(value)
     except Malformed as error:
         raise nonsense(do, error) from None
     if not isinstance(event, Run):

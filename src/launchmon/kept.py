@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-from launchmon_agent.events import Event, encode
+from launchmon_agent.codec import encode
+from launchmon_agent.events import Event
 from launchmon_agent.runs.recording import SAMPLES
 from launchmon_agent.runs.sampling import Sampling
 

@@ -9,7 +9,7 @@ import platform
 import socket
 import sys
 
-from launchmon_agent import __version__, events
+from launchmon_agent import __version__, codec
 from launchmon_agent.machine import boot_id
 from launchmon_agent.wire import Hello
 
@@ -24,7 +24,7 @@ def hello(*, keeper: bool = False) -> Hello:
     except (KeyError, OSError):
         user = str(os.getuid())  # a container user without a passwd entry
     return Hello(
-        protocol=events.PROTOCOL,
+        protocol=codec.PROTOCOL,
         version=__version__,
         pid=os.getpid(),
         hostname=socket.gethostname(),

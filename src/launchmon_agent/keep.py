@@ -23,8 +23,9 @@ from typing import Any
 
 from launchmon_agent import observe, wire
 from launchmon_agent.actions import Actions
+from launchmon_agent.codec import from_json
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict, from_json
+from launchmon_agent.events import Event, Exit, LogError, Mark, Notice, Processes, Verdict
 from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
 from launchmon_agent.preflight.finding import Finding

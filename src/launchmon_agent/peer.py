@@ -9,9 +9,10 @@ import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from launchmon_agent import events, wire
+from launchmon_agent import codec, wire
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed
+from launchmon_agent.events import Event
 from launchmon_agent.redaction import redacted_refusal
 from launchmon_agent.watch import REPLACEABLE
 from launchmon_agent.wire import Request
@@ -95,7 +96,7 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
 def plain(value: Any) -> Any:
     """A reply as JSON values; dataclasses keep all their fields."""
     if isinstance(value, Event):
-        return {"kind": value.kind, **events.to_json(value)}
+        return {"kind": value.kind, **codec.to_json(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {spec.name: plain(getattr(value, spec.name)) for spec in dataclasses.fields(value)}
     if isinstance(value, (list, tuple)):

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from launchmon_agent import events, keepers, wire
+from launchmon_agent import codec, keepers, wire
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed, Notice
+from launchmon_agent.events import Event, Notice
 from launchmon_agent.peer import read_line
 from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.sensors import proc
@@ -102,7 +103,7 @@ class Relay:
             ) from None
         except (OSError, Malformed) as error:
             raise Refused(f"the keeper of {self._directory.id} does not answer", str(error)) from None
-        if not isinstance(greeting, Hello) or greeting.protocol != events.PROTOCOL:
+        if not isinstance(greeting, Hello) or greeting.protocol != codec.PROTOCOL:
             raise Refused(
                 f"the keeper of {self._directory.id} is of another version of launchmon",
                 f"it was started by {greeting.version}" if isinstance(greeting, Hello) else "",
@@ -160,4 +161,4 @@ class Relay:
                     future.set_result(message.value)
 
     def _tell(self, text: str) -> None:
-        self._send(events.encode(Notice(time.time(), source="keeper", text=text)))
+        self._send(codec.encode(Notice(time.time(), source="keeper", text=text)))

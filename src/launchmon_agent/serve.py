@@ -15,8 +15,8 @@ from typing import Any
 
 from launchmon_agent import (
     beginning,
+    codec,
     doctor,
-    events,
     keepers,
     lifetime,
     listing,
@@ -184,7 +184,7 @@ class Agent:
         if gone is not None:
             return {"run": None, "gone": gone}
         for event in await asyncio.to_thread(resuming.missed, args):
-            self._peer.send(events.encode(event))
+            self._peer.send(codec.encode(event))
         return {"run": await self._attach(args), "gone": None}
 
     async def _choose(self, subject: RunDirectory | Found) -> None:
@@ -192,7 +192,7 @@ class Agent:
         self._subject = subject
         self._sharing = Sharing(subject) if isinstance(subject, RunDirectory) else None
         self._relauncher = Relauncher(
-            subject, self._ask, lambda event: self._peer.send(events.encode(redacted(event))), self._seen
+            subject, self._ask, lambda event: self._peer.send(codec.encode(redacted(event))), self._seen
         )
         await self._relauncher.remember()
 

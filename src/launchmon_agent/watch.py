@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from launchmon_agent import events
+from launchmon_agent import codec
 from launchmon_agent.clockset import ClockSet
 from launchmon_agent.deaths import Deaths
 from launchmon_agent.errors import Refused
@@ -113,7 +113,7 @@ class Watch:
         """Add a listener; it first gets the events that bring it to the present. Returns how to remove it."""
         if caught_up:
             for event in self.model.replay():
-                listener(event, events.encode(event))
+                listener(event, codec.encode(event))
         self._listeners.append(listener)
 
         def leave() -> None:
@@ -127,7 +127,7 @@ class Watch:
         event = redacted(event)
         self.model.fold(event)
         self.evidence.fold(event)
-        line = events.encode(event)
+        line = codec.encode(event)
         for listener in tuple(self._listeners):
             listener(event, line)
         return event

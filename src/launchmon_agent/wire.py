@@ -16,9 +16,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from launchmon_agent import events
+from launchmon_agent import codec
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed
+from launchmon_agent.events import Event
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes. A longer line is not ours: the reader gives up rather than fill the memory."""
@@ -81,7 +82,7 @@ def refusal_line(to: int, refused: Refused) -> bytes:
 
 
 def parse(line: bytes) -> Message:
-    """Raises :class:`~launchmon_agent.events.Malformed`."""
+    """Raises :class:`~launchmon_agent.codec.Malformed`."""
     try:
         body = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -89,7 +90,7 @@ def parse(line: bytes) -> Message:
     if not isinstance(body, dict):
         raise Malformed("a message is a JSON object")
     if "hello" in body:
-        hello: Hello = events.from_json(Hello, body["hello"])
+        hello: Hello = codec.from_json(Hello, body["hello"])
         return hello
     if isinstance(body.get("do"), str) and isinstance(body.get("id"), int):
         args = {key: value for key, value in body.items() if key not in ("id", "do")}
@@ -97,7 +98,7 @@ def parse(line: bytes) -> Message:
     if isinstance(body.get("re"), int):
         refused = Refused.from_json(body["refused"]) if "refused" in body else None
         return Reply(body["re"], body.get("value"), refused)
-    return events.from_body(body)
+    return codec.from_body(body)
 
 
 def _line(body: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from launchmon.cluster.model import ClusterModel
-from launchmon_agent.events import encode
+from launchmon_agent.codec import encode
 from launchmon_agent.judge.verdict import judge
 from launchmon_agent.judge.window import EvidenceWindow
 from tests.bench.result import Result, run

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from launchmon_agent import events
+from launchmon_agent import codec
 from launchmon_agent.events import Frame, Stacks
 from launchmon_agent.stacks.merge import merge
 from launchmon_agent.stacks.render import text
@@ -51,7 +51,7 @@ def results(quick: bool) -> Iterator[Result]:
     begin = time.process_time()
     text(merged)
     yield Result("the same as text", 1000 * (time.process_time() - begin), "ms")
-    yield Result("the dump on the wire", len(events.encode(taken)) / 1024, "KiB")
+    yield Result("the dump on the wire", len(codec.encode(taken)) / 1024, "KiB")
 
 
 if __name__ == "__main__":

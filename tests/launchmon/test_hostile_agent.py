@@ -29,8 +29,9 @@ from launchmon.text import diagnosis_text
 from launchmon.tui.app import LaunchmonApp
 from launchmon_agent import wire
 from launchmon_agent.boot import READY
+from launchmon_agent.codec import Malformed, encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import KINDS, Action, Event, Malformed, Notice, Process, Processes, Run, Verdict, encode
+from launchmon_agent.events import KINDS, Action, Event, Notice, Process, Processes, Run, Verdict
 from launchmon_agent.wire import MAX_LINE
 from tests.support.fake_pipe import FakePipe, Pipes, hello
 from tests.support.tui_rig import Rig

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from launchmon.kept import Kept
-from launchmon_agent.events import Event, Host, Log, Mark, Notice, encode
+from launchmon_agent.codec import encode
+from launchmon_agent.events import Event, Host, Log, Mark, Notice
 from launchmon_agent.runs.sampling import Sampling
 
 

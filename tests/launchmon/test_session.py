@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from launchmon.session import Session
-from launchmon_agent import events, wire
+from launchmon_agent import codec, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Gpu, Gpus, Run
 from tests.support.fake_pipe import FakePipe, Pipes, hello
@@ -18,7 +18,7 @@ async def test_events_make_the_model_and_wake_subscribers() -> None:
     session = await Session.open(Pipes(pipe))
     woken = asyncio.Event()
     leave = session.subscribe(woken.set)
-    pipe.say(events.encode(Gpus(5.0, gpus=(Gpu(0, util_percent=7.0),))))
+    pipe.say(codec.encode(Gpus(5.0, gpus=(Gpu(0, util_percent=7.0),))))
     await woken.wait()
     assert session.model.gpus is not None and session.model.now == 5.0
     assert session.link.state == "live"
@@ -75,18 +75,18 @@ async def test_a_read_only_session_never_asks_for_a_kill() -> None:
 async def test_another_run_begins_a_model_of_its_own_before_its_events_are_folded() -> None:
     pipe = FakePipe(hello())
     session = await Session.open(Pipes(pipe))
-    pipe.say(events.encode(Run(1.0, id="one")))
-    pipe.say(events.encode(Gpus(2.0, gpus=(Gpu(0),))))
+    pipe.say(codec.encode(Run(1.0, id="one")))
+    pipe.say(codec.encode(Gpus(2.0, gpus=(Gpu(0),))))
     relaunching = asyncio.create_task(session.relaunch(add=["--x"]))
     heard = await pipe.heard.get()
     assert (heard["do"], heard["add"]) == ("relaunch", ["--x"])
     first = session.model
-    pipe.say(events.encode(Run(3.0, id="two", attempt=2)))
+    pipe.say(codec.encode(Run(3.0, id="two", attempt=2)))
     pipe.say(wire.reply_line(heard["id"], {"kind": "run", "at": 3.0, "id": "two", "attempt": 2}))
     assert (await relaunching).attempt == 2
     assert session.model is not first
     assert session.model.run is not None and session.model.run.id == "two" and session.model.gpus is None
-    pipe.say(events.encode(Run(4.0, id="two", attempt=2, tp=8)))  # more is known of the same run
+    pipe.say(codec.encode(Run(4.0, id="two", attempt=2, tp=8)))  # more is known of the same run
     model = session.model
     woken = asyncio.Event()
     session.subscribe(woken.set)

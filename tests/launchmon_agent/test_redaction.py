@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from launchmon_agent import events, observe
+from launchmon_agent.codec import encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Log, Mark, Notice, Other, Processes, Run, encode
+from launchmon_agent.events import Event, Log, Mark, Notice, Other, Processes, Run
 from launchmon_agent.redaction import redacted, redacted_refusal
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runs.recording import shareable_lines

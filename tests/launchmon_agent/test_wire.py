@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from launchmon_agent import events, wire
+from launchmon_agent import codec, wire
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Gpus, Malformed
+from launchmon_agent.events import Gpus
 from launchmon_agent.wire import Hello, Reply, Request
 
 HELLO = Hello(1, "0.1.0", 7, "gpu7", "root", "3.11.2", "/usr/bin/python3", missing=("pynvml",))
@@ -17,7 +18,7 @@ def test_each_message_survives_a_round_trip() -> None:
     request = Request(3, "window", {"at": "end", "before": 20, "rank": None})
     assert wire.parse(wire.request_line(request)) == request
     assert wire.parse(wire.reply_line(3, {"lines": []})) == Reply(3, {"lines": []})
-    assert wire.parse(events.encode(Gpus(1.0))) == Gpus(1.0)
+    assert wire.parse(codec.encode(Gpus(1.0))) == Gpus(1.0)
 
 
 def test_a_refusal_keeps_its_three_parts() -> None:

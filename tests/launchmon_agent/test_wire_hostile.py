@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launchmon.replay.recorded import Recorded
-from launchmon_agent import events, wire
-from launchmon_agent.events import KINDS, Event, Malformed, Mark, Notice, Other
+from launchmon_agent import codec, wire
+from launchmon_agent.codec import Malformed
+from launchmon_agent.events import KINDS, Event, Mark, Notice, Other
 from launchmon_agent.model import RunModel
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runs.recording import (
@@ -61,8 +62,8 @@ def test_a_line_is_a_message_or_malformed(line: bytes) -> None:
         return
     assert isinstance(message, (Hello, Request, Reply, Event))
     if isinstance(message, Event):  # numbers are sent with three decimals, and so the same the second time
-        sent = events.encode(message)
-        assert events.encode(events.decode(sent)) == sent
+        sent = codec.encode(message)
+        assert codec.encode(codec.decode(sent)) == sent
         assert sent.count(b"\n") == 1 and sent.isascii()
 
 
@@ -73,7 +74,7 @@ def test_what_is_sent_arrives_whatever_it_says(text: str, args: dict[str, Any]) 
     assert repr(wire.parse(wire.request_line(request))) == repr(request)
     assert repr(wire.parse(wire.reply_line(7, args))) == repr(Reply(7, args))
     note = Notice(at=1.0, source=text, text=text)
-    assert events.decode(events.encode(note)) == note
+    assert codec.decode(codec.encode(note)) == note
 
 
 @given(st.lists(WIRE, max_size=12), st.binary(max_size=60))
@@ -82,7 +83,7 @@ def test_a_damaged_recording_gives_what_is_whole_in_it(tmp_path_factory: Any, li
     folder = tmp_path_factory.mktemp("run")
     directory = RunDirectory(str(folder))
     kept = Notice(at=1764439200.0, source="keeper", text="kept")
-    damaged = b"\n".join([*lines, b"", events.encode(kept).rstrip(b"\n"), b""])
+    damaged = b"\n".join([*lines, b"", codec.encode(kept).rstrip(b"\n"), b""])
     Path(directory.events).write_bytes(damaged + b'{"kind":"notice","at":1,"te')
     (folder / "events-0001.jsonl.gz").write_bytes(gzip.compress(damaged) + part)
     found = list(read_events(directory))

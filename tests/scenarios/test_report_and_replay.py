@@ -20,7 +20,8 @@ from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
 from launchmon.report.gather import gather
 from launchmon.report.markdown import markdown
-from launchmon_agent.events import Event, Log, encode
+from launchmon_agent.codec import encode
+from launchmon_agent.events import Event, Log
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory
 from tests.support.client import agent, eventually

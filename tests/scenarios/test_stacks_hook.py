@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from launchmon_agent import events
-from launchmon_agent.events import Process, Stacks, to_json
+from launchmon_agent import codec
+from launchmon_agent.codec import to_json
+from launchmon_agent.events import Process, Stacks
 from launchmon_agent.runs import directory, launch
 from launchmon_agent.sensors import proc
 from launchmon_agent.stacks import hooked
@@ -53,7 +54,8 @@ time.sleep(600)
 """
 DUMP = """
 import json, sys
-from launchmon_agent.events import Process, Run, encode, from_json
+from launchmon_agent.codec import encode, from_json
+from launchmon_agent.events import Process, Run
 from launchmon_agent.stacks.dump import Dumper
 order = json.load(sys.stdin)
 processes = [from_json(Process, item) for item in order["processes"]]
@@ -103,7 +105,7 @@ def dump_by(
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    dump = events.decode(done.stdout)
+    dump = codec.decode(done.stdout)
     assert isinstance(dump, Stacks)
     return dump
 

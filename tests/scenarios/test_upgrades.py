@@ -19,9 +19,10 @@ import pytest
 from launchmon.connect import Barred
 from launchmon.replay.files import read_lines
 from launchmon.session import Session
-from launchmon_agent import __version__, events
+from launchmon_agent import __version__, codec
+from launchmon_agent.codec import decode, encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Other, decode, encode
+from launchmon_agent.events import Other
 from launchmon_agent.model import RunModel
 from launchmon_agent.runs.directory import ProcessId, RunDirectory, RunFile, create
 from launchmon_agent.runs.recording import read_events
@@ -160,7 +161,7 @@ RUN = {"id": "r", "kind": "run", "at": 1.0}
 @pytest.mark.parametrize(
     ("greeting", "words"),
     [
-        (hello(protocol=events.PROTOCOL + 1), "is of another version of launchmon"),
+        (hello(protocol=codec.PROTOCOL + 1), "is of another version of launchmon"),
         (hello(protocol=0), "is of another version of launchmon"),
         (b'{"kind":"notice","at":1}\n', "is of another version of launchmon"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "does not answer"),
@@ -225,10 +226,10 @@ def test_what_a_newer_client_asks_is_refused_by_name_and_the_rest_is_answered(ri
         assert agent.ask("window", at=0, before=0, after=1)["lines"][0]["text"] == "line 0"
 
 
-@pytest.mark.parametrize("protocol", [events.PROTOCOL + 1, 0])
+@pytest.mark.parametrize("protocol", [codec.PROTOCOL + 1, 0])
 async def test_a_client_refuses_an_agent_of_another_protocol_and_names_both(protocol: int) -> None:
     pipe = FakePipe(hello(protocol=protocol))
     with pytest.raises(Barred) as refused:
         await Session.open(Pipes(pipe))
-    assert f"protocol {protocol}" in refused.value.what and f"speaks {events.PROTOCOL}" in refused.value.what
+    assert f"protocol {protocol}" in refused.value.what and f"speaks {codec.PROTOCOL}" in refused.value.what
     assert "different versions" in refused.value.cause and pipe.closed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from launchmon_agent import events
+from launchmon_agent import codec
 from launchmon_agent.events import RankStack, Stacks
 from tests.support.stacks_text import dump
 
@@ -64,7 +64,7 @@ VANISHED = "the process ended before it could be read"
 
 def recorded() -> Stacks:
     """Of a real server: TP1 is stuck in its loader, TP0 waits for it."""
-    found = events.decode(RECORDED.read_text())
+    found = codec.decode(RECORDED.read_text())
     assert isinstance(found, Stacks)
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 from launchmon.cluster.member import Opener
 from launchmon.cluster.session import ClusterSession
 from launchmon.session import Session
-from launchmon_agent import events, wire
+from launchmon_agent import codec, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, RankStack, Run, Stacks
 from tests.support.fake_pipe import FakePipe, Pipes, hello
@@ -49,7 +49,7 @@ class FakeNode(FakePipe):
 
     def tell(self, *told: Event) -> None:
         for event in told:
-            self.say(events.encode(event))
+            self.say(codec.encode(event))
 
     def write_line(self, line: bytes) -> None:
         request = json.loads(line)
@@ -113,7 +113,7 @@ class FakeNode(FakePipe):
 
 
 def _body(run: Run) -> Any:
-    return json.loads(events.encode(run))
+    return json.loads(codec.encode(run))
 
 
 def openers(

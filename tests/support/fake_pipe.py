@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from launchmon.connect import Pipe
-from launchmon_agent import events, wire
+from launchmon_agent import codec, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.wire import Hello
 
@@ -71,7 +71,7 @@ class FakePipe:
         return self._ending
 
 
-def hello(protocol: int = events.PROTOCOL, boot_id: str | None = "boot-1") -> bytes:
+def hello(protocol: int = codec.PROTOCOL, boot_id: str | None = "boot-1") -> bytes:
     return wire.hello_line(Hello(protocol, "0.1.0", 7, "gpu7", "root", "3.11.2", "/usr/bin/python3", boot_id=boot_id))
 
 

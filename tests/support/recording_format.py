@@ -1,6 +1,6 @@
-"""The part of docs/recording-format.md that lists every event and field, made from ``launchmon_agent/events.py``.
+"""The part of docs/recording-format.md that lists every event and field, made from ``launchmon_agent/events/``.
 
-    python -m tests.support.recording_format      writes it anew, after a change to events.py
+    python -m tests.support.recording_format      writes it anew, after a change to events
 
 A field's remark in the document is the comment behind it in the source. ``tests/test_recording_format.py`` fails while
 the document differs.
@@ -21,7 +21,7 @@ from typing import Any
 from launchmon_agent import events
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "recording-format.md"
-BEGIN = "<!-- events: made from events.py by: python -m tests.support.recording_format -->\n"
+BEGIN = "<!-- events: made from launchmon_agent/events by: python -m tests.support.recording_format -->\n"
 END = "<!-- end of events -->\n"
 
 _NAMES = {"str": "string", "int": "integer", "float": "number", "bool": "true or false", "Any": "anything"}

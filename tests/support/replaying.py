@@ -6,7 +6,8 @@ import gzip
 from pathlib import Path
 
 from launchmon.replay.recorded import Recorded
-from launchmon_agent.events import Event, encode
+from launchmon_agent.codec import encode
+from launchmon_agent.events import Event
 
 RUNS = Path(__file__).resolve().parents[1] / "recordings" / "runs"
 

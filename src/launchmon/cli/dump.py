@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from launchmon.cli.common import chosen, run_async, selectors, session
-from launchmon_agent.events import Stacks, to_json
+from launchmon_agent.codec import to_json
+from launchmon_agent.events import Stacks
 from launchmon_agent.stacks.merge import merge
 from launchmon_agent.stacks.render import text
 

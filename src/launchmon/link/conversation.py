@@ -12,9 +12,10 @@ from typing import Any
 from launchmon.connect import Barred, Pipe
 from launchmon.link import Cut
 from launchmon.link.clock import JUMP_S, TICK_S, Clock
-from launchmon_agent import events, wire
+from launchmon_agent import codec, wire
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed
+from launchmon_agent.events import Event
 from launchmon_agent.wire import Hello, Reply, Request
 
 logger = logging.getLogger("launchmon.link")
@@ -72,10 +73,10 @@ class Conversation:
         except Cut as cut:
             await self.close()
             raise Refused("the agent is gone", str(cut)) from None
-        if hello.protocol != events.PROTOCOL:
+        if hello.protocol != codec.PROTOCOL:
             await self.close()
             raise Barred(
-                f"the agent speaks protocol {hello.protocol}, this launchmon speaks {events.PROTOCOL}",
+                f"the agent speaks protocol {hello.protocol}, this launchmon speaks {codec.PROTOCOL}",
                 f"the agent is launchmon {hello.version}: client and agent are of different versions",
             )
         return hello

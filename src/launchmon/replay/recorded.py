@@ -12,8 +12,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
+from launchmon_agent.codec import Malformed, decode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed, decode
+from launchmon_agent.events import Event
 from launchmon_agent.model import STACKS_KEPT, RunModel
 from launchmon_agent.samples import HISTORY
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from launchmon.redact import Redactor
 from launchmon.replay.recorded import Recorded
+from launchmon_agent.codec import Malformed, encode, from_body
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import LogError, Malformed, Verdict, encode, from_body
+from launchmon_agent.events import LogError, Verdict
 from launchmon_agent.model import RunModel
 from launchmon_agent.redaction import redacted_object
 from launchmon_agent.runs.recording import SAMPLES

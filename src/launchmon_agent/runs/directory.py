@@ -24,8 +24,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from launchmon_agent.codec import Malformed, from_json, to_json
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Malformed, from_json, to_json
 from launchmon_agent.machine import boot_id, boot_time
 from launchmon_agent.runs.outlets import Outlets
 from launchmon_agent.runs.whereabouts import Machine, is_here, this_machine

@@ -9,7 +9,8 @@ import contextlib
 import json
 import os
 
-from launchmon_agent.events import Expected, Malformed, from_json, to_json
+from launchmon_agent.codec import Malformed, from_json, to_json
+from launchmon_agent.events import Expected
 from launchmon_agent.judge.baselines import PastRun, expected_of, is_warm, past_run
 from launchmon_agent.machine import boot_id
 from launchmon_agent.model import RunModel

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from launchmon_agent.codec import from_json
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import from_json
 from launchmon_agent.runs import checks
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.sensors import proc
@@ -54,7 +54,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, body: Any) -> Plan:
-        """Raises :class:`launchmon_agent.events.Malformed`."""
+        """Raises :class:`launchmon_agent.codec.Malformed`."""
         plan: Plan = from_json(cls, body)
         return plan
 

@@ -23,8 +23,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, cast
 
+from launchmon_agent.codec import Malformed, decode, encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Event, Malformed, Verdict, decode, encode
+from launchmon_agent.events import Event, Verdict
 from launchmon_agent.redaction import redacted
 from launchmon_agent.runs.directory import RunDirectory
 

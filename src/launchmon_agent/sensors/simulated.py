@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from launchmon_agent.events import Gpu, Gpus, Malformed, from_json
+from launchmon_agent.codec import Malformed, from_json
+from launchmon_agent.events import Gpu, Gpus
 from launchmon_agent.sensors import proc
 
 _LIMIT = 1 << 20

@@ -13,7 +13,7 @@ import pytest
 from launchmon.demo.driver import OWN_USE, Board, Report, alive
 from launchmon.demo.gpus import DIRECTORY_PREFIX, GB, Gpu, Slots
 from launchmon.demo.scenarios import scenario
-from launchmon_agent import events
+from launchmon_agent import codec, events
 
 MODEL = scenario("healthy").gpu
 
@@ -43,7 +43,7 @@ def test_a_rank_takes_memory_and_works(slots: Slots) -> None:
 def test_the_report_has_the_fields_of_the_vocabulary(slots: Slots) -> None:
     Gpu(slots, 0, MODEL.memory_gb).take(1.0)
     for body in Board(slots, MODEL).sample(0.0):
-        gpu = events.from_json(events.Gpu, body)
+        gpu = codec.from_json(events.Gpu, body)
         assert set(body) <= set(events.Gpu.__dataclass_fields__)
         assert gpu.name == MODEL.name
         assert gpu.memory_total == int(MODEL.memory_gb * GB)

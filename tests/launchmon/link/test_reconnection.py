@@ -11,7 +11,7 @@ import pytest
 from launchmon.connect import Barred
 from launchmon.link.line import LONGEST_S
 from launchmon.session import Session
-from launchmon_agent import events, wire
+from launchmon_agent import codec, events, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action, Exit, Gpu, Gpus, Log, LogError, Mark, Notice, Stacks
 from tests.support.fake_clock import FakeClock, settle
@@ -34,7 +34,7 @@ class Rig:
     async def start(self, run: dict[str, Any] = RUN, *, attended: bool = True) -> None:
         self.session = await Session.open(self.pipes, attended=attended, clock=self.clock)
         self.session.subscribe(lambda: self.states.append(self.session.link.state))
-        self.say(events.from_body(run))
+        self.say(codec.from_body(run))
         attaching = asyncio.create_task(self.session.attach(run="r1", log="/x/log"))
         await self.pipe.answer("attach", run)
         await attaching
@@ -42,7 +42,7 @@ class Rig:
 
     def say(self, *said: events.Event) -> None:
         for event in said:
-            self.pipe.say(events.encode(event))
+            self.pipe.say(codec.encode(event))
 
     def next_pipe(self, boot_id: str = "boot-1") -> FakePipe:
         """The pipe that the next attempt gets."""
@@ -61,7 +61,7 @@ class Rig:
         await self.clock.advance((self.session.retry_in() or 0.0) + 0.25)
         asked = await pipe.next("resume")
         for event in said:
-            pipe.say(events.encode(event))
+            pipe.say(codec.encode(event))
         pipe.say(wire.reply_line(asked["id"], {"run": run, "gone": None}))
         await settle()
         assert self.session.link.state == "live"
@@ -276,7 +276,7 @@ async def test_a_launch_that_was_cut_off_is_followed_where_it_was_done(rig: Rig)
     await rig.lose()
     second = rig.next_pipe()
     await rig.clock.advance(1)
-    second.say(events.encode(events.from_body(RUN)))
+    second.say(codec.encode(codec.from_body(RUN)))
     await second.answer("outcome", {"state": "done", "do": "launch", "value": RUN})
     assert (await launching).id == "r1"
     rig.pipe = second

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from launchmon.replay.recorded import Recorded
+from launchmon_agent.codec import decode, encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Host, Log, LogError, Mark, Notice, Run, decode, encode
+from launchmon_agent.events import Host, Log, LogError, Mark, Notice, Run
 from launchmon_agent.model import RunModel
 from tests.support.replaying import recorded, seed_lines
 

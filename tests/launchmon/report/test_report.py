@@ -19,8 +19,9 @@ from launchmon.report import gather as gathering
 from launchmon.report.archive import archive, default_stem, free_stem, stem, write
 from launchmon.report.gather import Material, gather
 from launchmon.report.markdown import MOST, coded, fenced, markdown, plain
+from launchmon_agent.codec import encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Evidence, Host, LastLine, Log, LogError, Next, Notice, Run, Verdict, encode
+from launchmon_agent.events import Evidence, Host, LastLine, Log, LogError, Next, Notice, Run, Verdict
 from tests.support.fake_session import FakeSession
 from tests.support.replaying import recorded, seed_lines
 

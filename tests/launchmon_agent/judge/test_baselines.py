@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from launchmon_agent.events import Expected, Mark, Run, decode, encode
+from launchmon_agent.codec import decode, encode
+from launchmon_agent.events import Expected, Mark, Run
 from launchmon_agent.judge.baselines import NEWEST, PastRun, expectation, expected_of, is_warm, past_run
 from launchmon_agent.judge.tables import sections
 from launchmon_agent.model import RunModel

@@ -18,7 +18,7 @@ from launchmon.tui.log_buffer import ScreenRow
 from launchmon.tui.log_fold import Shown
 from launchmon.tui.panels.log_rows import Marks, log_row
 from launchmon.tui.widgets.lines import merged, row_width, safe
-from launchmon_agent import events
+from launchmon_agent import codec, events
 from launchmon_agent.log.display import LIMIT, raw_text_of, text_of
 from launchmon_agent.log.engine import LogEngine
 from launchmon_agent.log.level import LEVELS, level_of, may_tell
@@ -53,7 +53,7 @@ def test_a_million_generated_lines(part: int, tmp_path: Path) -> None:
             file.write(written)
         found = polled(engine, now + number)
         check_texts([str(event) for event in found])
-        assert [events.decode(events.encode(event)) for event in found] == found
+        assert [codec.decode(codec.encode(event)) for event in found] == found
         kinds.update(event.kind for event in found)
         lines = list(looked_at(engine, number * CHUNK + 1))
         check_texts([line.text for line in lines])
@@ -139,6 +139,6 @@ def test_numbers_of_thousands_of_digits(line: bytes, digits: int) -> None:
     scanner, model = MarkScanner(), RunModel()
     model.fold(events.Run(1.0, "r"))
     for event in scanner.feed(0, data, 1764439200.0):
-        model.fold(events.decode(events.encode(event)))
+        model.fold(codec.decode(codec.encode(event)))
     scanner.last_lines()
     model.phases.rail(1764439300.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launchmon_agent.events import from_json, to_json
+from launchmon_agent.codec import from_json, to_json
 from launchmon_agent.output import Output
 from launchmon_agent.runs import carrying
 from launchmon_agent.runs.carrying import append, outlets_of

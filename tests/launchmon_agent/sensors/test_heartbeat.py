@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from launchmon_agent.events import Beat, Process, decode, encode
+from launchmon_agent.codec import decode, encode
+from launchmon_agent.events import Beat, Process
 from launchmon_agent.sensors import heartbeat, proc
 from launchmon_agent.sensors.heartbeat import AFRESH_S, SEARCH_S, HeartbeatSensor, read_slot
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from launchmon_agent.events import CollectiveRank, Communicator, Ras, decode, encode
+from launchmon_agent.codec import decode, encode
+from launchmon_agent.events import CollectiveRank, Communicator, Ras
 from launchmon_agent.sensors.ras_answer import Unreadable, parse
 from tests.support.fake_ras import HASH, json_answer, json_missing, json_rank, text_answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from launchmon_agent import events
+from launchmon_agent import codec
 from launchmon_agent.events import Frame, RankStack, Stacks
 from launchmon_agent.stacks.compare import changes, side_by_side
 from launchmon_agent.stacks.merge import Node, blamed, merge, other_threads
@@ -276,11 +276,11 @@ def test_speedscope_file_has_one_sample_for_each_rank() -> None:
 
 def test_a_dump_travels() -> None:
     taken = dump({"TP0": BARRIER}, threads={"TP0": ["read (own/a.py:3)"]})
-    assert events.decode(events.encode(taken)) == taken
+    assert codec.decode(codec.encode(taken)) == taken
 
 
 def test_a_dump_of_eight_ranks_of_sixty_threads_is_small() -> None:
     ranks = {f"TP{n}": BARRIER for n in range(8)}
     taken = dump(ranks, threads={rank: [EXAMPLES["thread-wait"]] * 59 for rank in ranks})
-    assert len(events.encode(taken)) < 64 * 1024
+    assert len(codec.encode(taken)) < 64 * 1024
     assert len(taken.frames) == len(frames(BARRIER)) + len(frames(EXAMPLES["thread-wait"]))

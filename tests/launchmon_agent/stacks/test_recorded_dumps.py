@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launchmon_agent import events
+from launchmon_agent import codec
 from launchmon_agent.events import Stacks
 from launchmon_agent.stacks.merge import Group, merge
 from launchmon_agent.stacks.render import text
@@ -13,7 +13,7 @@ RECORDINGS = Path(__file__).parents[2] / "recordings" / "stacks"
 
 
 def recorded(name: str) -> Stacks:
-    dump = events.decode((RECORDINGS / f"{name}.json").read_text())
+    dump = codec.decode((RECORDINGS / f"{name}.json").read_text())
     assert isinstance(dump, Stacks)
     return dump
 

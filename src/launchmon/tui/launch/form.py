@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from launchmon.tui.relaunch.draft import Base, Draft, subject, words_of
+from launchmon_agent.codec import from_json
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import from_json
 from launchmon_agent.sglang.common import CommonFlag, common_flags
 from launchmon_agent.sglang.flags.change import Change, apply, command_line
 from launchmon_agent.sglang.flags.model import Flag, FlagList

@@ -37,8 +37,8 @@ from launchmon.tui.screens.relaunch import in_prompt_words
 from launchmon.tui.widgets.lines import Lines, Row
 from launchmon.tui.widgets.pager import Pager
 from launchmon.tui.widgets.prompt import Prompt
+from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Malformed
 
 Begin = Callable[[], Awaitable[LauncherLike]]
 

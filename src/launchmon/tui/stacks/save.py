@@ -7,8 +7,9 @@ import os
 
 from launchmon.tui.format import plural
 from launchmon.tui.stacks.tree import Item
+from launchmon_agent.codec import encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Stacks, encode
+from launchmon_agent.events import Stacks
 from launchmon_agent.stacks import render
 from launchmon_agent.stacks.merge import Merged, MergedFrame
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from launchmon_agent import events
-from launchmon_agent.events import Event, Gpu, Gpus, Malformed, Other, Process, Processes, Run
+from launchmon_agent import codec, events
+from launchmon_agent.codec import Malformed
+from launchmon_agent.events import Event, Gpu, Gpus, Other, Process, Processes, Run
 
 
 def sample_of(hint: Any, random_: random.Random) -> Any:
@@ -45,25 +46,25 @@ def make(cls: Any, random_: random.Random) -> Any:
 @pytest.mark.parametrize("seed", range(20))
 def test_every_kind_survives_a_round_trip(kind: str, seed: int) -> None:
     event = make(events.KINDS[kind], random.Random(f"{kind}{seed}"))
-    line = events.encode(event)
+    line = codec.encode(event)
     assert line.endswith(b"\n") and line.count(b"\n") == 1
-    assert events.decode(line) == event
+    assert codec.decode(line) == event
 
 
 def test_fields_at_their_default_are_not_sent() -> None:
-    assert json.loads(events.encode(Gpus(1.0))) == {"kind": "gpus", "at": 1.0}
+    assert json.loads(codec.encode(Gpus(1.0))) == {"kind": "gpus", "at": 1.0}
 
 
 def test_unknown_fields_are_dropped_and_missing_ones_take_their_default() -> None:
-    event = events.decode(b'{"kind":"gpus","at":2,"colour":"red","gpus":[{"index":3,"glow":1}]}')
+    event = codec.decode(b'{"kind":"gpus","at":2,"colour":"red","gpus":[{"index":3,"glow":1}]}')
     assert event == Gpus(2.0, gpus=(Gpu(index=3),))
 
 
 def test_an_unknown_kind_is_kept_whole() -> None:
     line = b'{"kind":"weather","at":2.5,"rain":[1,2]}\n'
-    event = events.decode(line)
+    event = codec.decode(line)
     assert isinstance(event, Other)
-    assert json.loads(events.encode(event)) == json.loads(line)
+    assert json.loads(codec.encode(event)) == json.loads(line)
 
 
 @pytest.mark.parametrize(
@@ -89,25 +90,25 @@ def test_an_unknown_kind_is_kept_whole() -> None:
 )
 def test_damage_is_malformed_and_nothing_else(line: bytes) -> None:
     with pytest.raises(Malformed):
-        events.decode(line)
+        codec.decode(line)
 
 
 def test_random_damage_never_raises_anything_else() -> None:
     random_ = random.Random(7)
-    line = events.encode(Processes(1.0, processes=(Process(1, 2.0, "scheduler", rank="TP0", children={"nvcc": 2}),)))
+    line = codec.encode(Processes(1.0, processes=(Process(1, 2.0, "scheduler", rank="TP0", children={"nvcc": 2}),)))
     for _ in range(3000):
         damaged = bytearray(line)
         for _ in range(random_.randrange(1, 6)):
             damaged[random_.randrange(len(damaged))] = random_.randrange(256)
         try:
-            assert isinstance(events.decode(bytes(damaged)), Event)
+            assert isinstance(codec.decode(bytes(damaged)), Event)
         except Malformed:
             pass
 
 
 def test_infinities_and_nans_become_unknown() -> None:
     event = Gpus(1.0, gpus=(Gpu(0, power_w=float("nan"), util_percent=float("inf")),))
-    assert events.decode(events.encode(event)) == Gpus(1.0, gpus=(Gpu(0),))
+    assert codec.decode(codec.encode(event)) == Gpus(1.0, gpus=(Gpu(0),))
 
 
 @pytest.mark.parametrize(
