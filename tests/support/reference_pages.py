@@ -192,7 +192,7 @@ def _section(title: str, facts: list[tuple[str, str]]) -> str:
 
 
 def keys_page() -> str:
-    return "".join((MADE.format(table="src/launchmon/actions.py"), KEYS, *map(_keys, SCOPES)))
+    return "".join((MADE.format(table="src/launchmon/actions"), KEYS, *map(_keys, SCOPES)))
 
 
 def _keys(scope: str) -> str:

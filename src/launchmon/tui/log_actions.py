@@ -1,4 +1,4 @@
-"""What a person can do with the log, as methods that a screen with a log panel has. The rows are in ``actions.py``."""
+"""What a person can do with the log, as methods that a screen with a log panel has. The rows are in ``launchmon.actions``."""
 
 from __future__ import annotations
 
