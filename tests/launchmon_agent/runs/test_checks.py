@@ -76,8 +76,9 @@ def test_a_variable_in_front_is_explained_without_its_value() -> None:
     assert "abc" not in refused.what + refused.cause + refused.try_
 
 
-def test_a_working_directory_that_does_not_exist() -> None:
-    assert "/nonexistent" in refusal("true", cwd="/nonexistent").what
+def test_a_working_directory_that_does_not_exist(tmp_path: Path) -> None:
+    missing = str(tmp_path / "gone")
+    assert missing in refusal("true", cwd=missing).what
 
 
 @pytest.mark.parametrize("name", ["", "A=B", "A\0"])
