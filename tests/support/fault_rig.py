@@ -141,7 +141,7 @@ class FaultRig:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
             with contextlib.suppress(AssertionError):
-                until(lambda: not self.keepers(), 5)
+                until(lambda: not self.keepers())
         for server in self.servers():
             for row in proc.table().values():
                 if row.session == server and not row.dead:
