@@ -19,12 +19,16 @@ from launchmon.connect import Asker
 from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
 from launchmon.tui.app import LaunchmonApp
+from launchmon.tui.beginning import Beginnings
 from launchmon.tui.protocol import Found, Place, SessionLike
 from launchmon.tui.screens.run import RunScreen
+from launchmon.tui.widgets.lines import Lines
 from launchmon_agent import events
 from launchmon_agent.errors import Refused
 from tests.support import fake_dumps
 from tests.support import fake_session as fake
+from tests.support.fake_launcher import FakeLauncher
+from tests.support.fake_nodes import FakeNode, opened, played, settled
 from tests.support.fake_session import FakeLink, FakeSession
 from tests.support.replaying import seed_lines
 from tests.support.tui_rig import PLAIN, Rig
@@ -88,7 +92,16 @@ async def shown(scene: Scene, size: Size, config: Config = PLAIN) -> AsyncIterat
             await rig.press(*scene.keys)
             _only_lasting(app, scene.notices)
             await rig.settle()
+            _paint_anew(app)
+            await rig.settle()
             yield rig
+
+
+def _paint_anew(app: LaunchmonApp) -> None:
+    """What has lost or got the focus meanwhile has its new colours at its next line, which never comes here."""
+    for widget in app.screen.query(Lines):
+        widget.notify_style_update()
+        widget.refresh()
 
 
 def _only_lasting(app: LaunchmonApp, last: bool) -> None:
@@ -108,6 +121,23 @@ def on(make: Callable[[], SessionLike]) -> Callable[[Config], LaunchmonApp]:
     def app(config: Config) -> LaunchmonApp:
         async def open_session(_: Asker) -> SessionLike:
             return make()
+
+        return LaunchmonApp(open_session, settings=Effective(config), environment={})
+
+    return app
+
+
+def on_nodes(number: int) -> Callable[[Config], LaunchmonApp]:
+    """An app on a run of so many nodes."""
+
+    def app(config: Config) -> LaunchmonApp:
+        async def open_session(_: Asker) -> SessionLike:
+            nodes = [FakeNode(played(place, of=number, tp=4 * number)) for place in range(number)]
+            session = await opened(*nodes)
+            session.age = lambda: 0.4  # type: ignore[method-assign]
+            await session.attach()
+            await settled()
+            return session
 
         return LaunchmonApp(open_session, settings=Effective(config), environment={})
 
@@ -215,7 +245,13 @@ def home(runs: Sequence[Found], refusal: Refused | None = None) -> Callable[[Con
     async def pick_there(place: Place, _: Asker) -> Sequence[Found]:
         return RUNS[:2]
 
-    async def attach(_: Found, asker: Asker) -> SessionLike:
+    async def begin(_: Place | None, __: Asker) -> FakeLauncher:
+        return FakeLauncher()
+
+    async def begin_demo() -> SessionLike:
+        return fake.seed()
+
+    async def attach(_: Found, __: Asker) -> SessionLike:
         if refusal is not None:
             raise refusal
         return fake.kept()
@@ -227,6 +263,7 @@ def home(runs: Sequence[Found], refusal: Refused | None = None) -> Callable[[Con
             places=lambda: PLACES,
             pick_there=pick_there,
             attach=attach,
+            beginnings=Beginnings(begin, begin_demo),
             settings=Effective(config),
             environment={},
         )
@@ -251,6 +288,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("log-prompt", on(fake.kept), ("slash", *"Memory pool"), DEAD_LOCK, ((80, 24), (60, 20))),
     Scene("log-filtered", on(fake.kept), ("3", "w"), DEAD_LOCK, ((80, 24), (60, 20))),
     Scene("replay", on(replay(60)), says=(*DEAD_LOCK, "REPLAY"), sizes=RUN_SIZES),
+    Scene("nodes", on_nodes(2), says=("NODE",), sizes=RUN_SIZES),
     Scene("verdict", on(fake.kept), ("v",), ("DEAD-LOCK",)),
     Scene("stacks", on(fake.kept), ("d",), ("STACKS",)),
     Scene("stacks-threads", on(fake.kept), ("d", "t"), ("STACKS",), sizes=SMALL),
@@ -266,6 +304,9 @@ SCENES: tuple[Scene, ...] = (
     Scene("report", on(reported), ("s",), ("hidden:",), notices=True),
     Scene("help", on(fake.kept), ("question_mark",), ("this screen",)),
     Scene("home", home(RUNS), says=("kimi-k2-5", "other machines")),
+    Scene(
+        "launch", home(()), ("n", "down", "enter", *"/models/kimi-k2.5", "enter"), ("--model-path /models/kimi-k2.5",)
+    ),
     Scene("home-empty", home(()), says=("No SGLang run was found",), sizes=SMALL),
     Scene("home-refused", home(RUNS, GONE), ("enter",), ("its keeper does not answer",), sizes=SMALL),
 )

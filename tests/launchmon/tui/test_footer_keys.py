@@ -30,6 +30,7 @@ class Walk:
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.base: Screen[Any] = rig.app.screen
+        self.session = rig.app.session
         self.left = 0
         rig.app.exit = self._exit  # type: ignore[method-assign]
 
@@ -38,7 +39,8 @@ class Walk:
 
     @property
     def there(self) -> bool:
-        return self.base in self.rig.app.screen_stack and not self.left
+        app = self.rig.app
+        return self.base in app.screen_stack and app.session is self.session and not self.left
 
     def shown(self) -> list[Action]:
         footers = list(self.base.query(FooterBar))

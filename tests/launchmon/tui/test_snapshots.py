@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.widgets.lines import Lines
 from tests.support.scenes import SCENES, Scene, Size, named, shown
 from tests.support.snapshots import ANEW, SNAPSHOTS, difference, file_of, painted, written
@@ -18,6 +19,9 @@ async def test_the_screen_fits_and_is_as_it_is_kept(scene: Scene, size: Size) ->
     async with shown(scene, size) as rig:
         now, wrong = await painted(rig)
         text = take(rig.app).text
+        if isinstance(rig.app.screen, RunScreen):
+            hidden = [name for name in ("header", "rail", "verdict") if not rig.text(name).strip()]
+            assert hidden == [], "these stay at every size"
     assert wrong == []
     assert [words for words in scene.says if words not in text] == [], text
     file = file_of(scene, size)
