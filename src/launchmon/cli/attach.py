@@ -23,7 +23,7 @@ from launchmon.cli.common import (
 )
 from launchmon.cli.recordings import open_recording
 from launchmon.cli.runs import list_runs
-from launchmon.cli.showing import show
+from launchmon.cli.showing import import_screen_meanwhile, show
 from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
 from launchmon.connect.ssh.config import listed_hosts
@@ -47,6 +47,7 @@ def command(read_only: bool, on_verdict: str | None, **which: Any) -> None:
     """
     need_terminal("launchmon diagnose")
     wanted = chosen(**which)
+    import_screen_meanwhile()
     if not wanted and _several(run_async(list_runs())):
         pick_and_attach(read_only, on_verdict)
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,6 +57,11 @@ def complain_of_configuration() -> None:
     """Each thing that is wrong with the configuration, on stderr. The verb goes on with the defaults."""
     for problem in effective().problems:
         click.echo(f"launchmon: {problem}", err=True)
+
+
+def import_screen_meanwhile() -> None:
+    """In a thread of its own, for a verb that will show it and has to wait for an agent before."""
+    threading.Thread(target=importlib.import_module, args=("launchmon.tui.app",)).start()
 
 
 def show(

@@ -8,7 +8,6 @@ compared with their own kind only. What :mod:`launchmon_agent.runs.history` read
 from __future__ import annotations
 
 import functools
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -91,7 +90,7 @@ def expected_of(run: Run, past: Sequence[PastRun], boot: str | None, at: float) 
         at,
         runs=len(kind),
         warm=warm,
-        usual={phase: statistics.median(values) for phase, values in series.items()},
+        usual={phase: _median(values) for phase, values in series.items()},
         longest={phase: max(values) for phase, values in series.items()},
     )
 
@@ -136,3 +135,9 @@ def _table() -> dict[str, Expectation]:
         phase: Expectation(float(fields["usual"]), float(fields["longest"]))
         for phase, fields in sections("expected.table", ("usual", "longest", "source"))
     }
+
+
+def _median(values: Sequence[float]) -> float:
+    """Of at least one value. The standard library's module for it takes longer to import than most of the agent."""
+    ordered, middle = sorted(values), len(values) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
