@@ -138,6 +138,6 @@ def _table() -> dict[str, Expectation]:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Of at least one value. The standard library's module for it takes longer to import than most of the agent."""
+    """Of at least one value. The library's own would cost each start the import of decimals and fractions."""
     ordered, middle = sorted(values), len(values) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
