@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Log, LogError, Mark
+from launchmon_agent.events import LogError, Mark
 from launchmon_agent.log.moment import is_moment
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -34,11 +34,6 @@ class Target:
     moment: str | None = None
     share: float | None = None  # of the file, 0…1
     name: str = ""  # of the place at ``offset``
-
-
-def of_log(errors: Iterable[LogError], log: Log | None) -> list[LogError]:
-    """Those in the log that is shown: offsets of another node's log mean nothing in it."""
-    return [error for error in errors if log is None or error.node == log.node]
 
 
 def next_of(offsets: Iterable[int], here: int | None, forward: bool) -> Next | None:

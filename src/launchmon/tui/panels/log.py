@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -16,15 +16,16 @@ from textual.worker import Worker
 
 from launchmon.tui import format as fmt
 from launchmon.tui import log_pager
-from launchmon.tui.log_places import failures, next_of, of_log, phase_begins, target, tracebacks
+from launchmon.tui.log_places import failures, next_of, target, tracebacks
 from launchmon.tui.log_reader import LogReader
+from launchmon.tui.log_told import Told
 from launchmon.tui.panels.log_prompt import LogPrompt
 from launchmon.tui.panels.log_rows import GUTTER, Marks, log_row, matcher
-from launchmon.tui.panels.log_title import title_row
+from launchmon.tui.panels.log_title import empty_row, title_row
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.widgets.lines import Lines, Row, clipped
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import LAUNCHER, LogError
+from launchmon_agent.events import LAUNCHER
 from launchmon_agent.log.only import Only
 
 PAN = 16
@@ -72,6 +73,7 @@ class LogPanel(Vertical):
         self.lines = LogView(id="log-lines")
         self._prompt = LogPrompt()
         self._view: View | None = None
+        self._told = Told()
         self._drawn_from: object = None  # all that the lines on the screen were made of
         self._seen: tuple[int | None, int, int] | None = None
         self._growing: Worker[None] | None = None
@@ -88,6 +90,7 @@ class LogPanel(Vertical):
     def look(self, view: View) -> None:
         """Take in a new state: follow the log where it grew, and date the title."""
         self._view = view
+        self._told = Told(view.model)
         log = view.model.log
         grown = None if log is None else (log.node, log.generation, log.size)
         busy = self._growing is not None and not self._growing.is_finished  # behind a search, or a pager
@@ -106,7 +109,7 @@ class LogPanel(Vertical):
         self._title.show([title_row(self.reader, self._view, width, self.lines.has_focus)])
         search = self.reader.search
         marks = Marks(
-            {error.offset: error.severity for error in self._errors()},
+            {error.offset: error.severity for error in self._told.errors},
             self.reader.pointer.current,
             frozenset(self.reader.pointer.bookmarks),
             matcher(search.pattern) if search.pattern and not search.regex else None,
@@ -117,31 +120,12 @@ class LogPanel(Vertical):
         rows = self.reader.viewport.rows()
         if not rows:
             self._drawn_from = None
-            self.lines.show([*([()] * (height - 1)), clipped(self._nothing(self._view), width)][-height:])
+            self.lines.show([*([()] * (height - 1)), clipped(empty_row(self.reader, self._view), width)][-height:])
             return
         self._drawn_from = drawn_from
         drawn: list[Row] = [log_row(row, width, marks) for row in rows]
         drawn += [()] * (height - len(drawn))
         self.lines.show(drawn)
-
-    def _nothing(self, view: View) -> Row:
-        run, log = view.model.run, view.model.log
-        if log is not None and log.error:
-            return ((f"  ! {fmt.one_line(log.error)}", "warn"),)
-        if run is not None and run.log_source == "none":
-            return (("  ! no log found for this run: attach with --log PATH or --log-command CMD", "warn"),)
-        if view.stale:
-            return (("  not read before the link was lost", "muted"),)
-        if self.reader.message and not self.reader.loaded:
-            return ((f"  ! {self.reader.message}", "warn"),)
-        only = self.reader.only
-        if not self.reader.viewport.buffer.at_start and not only.all:
-            return (("  looking for lines that pass the filter…", "muted"),)
-        if only.level is not None or only.only is not None:
-            return (("  no line passes the filter (Esc takes it away)", "muted"),)
-        if only.rank:
-            return ((f"  nothing from {only.rank} (f shows the next rank, Esc all)", "muted"),)
-        return (("  nothing written yet", "muted"),)
 
     def begin_anew(self) -> None:
         """The log of another run is to be read from now on."""
@@ -199,13 +183,13 @@ class LogPanel(Vertical):
         self._show_only(replace(self.reader.only, rank=rank))
 
     def next_rank(self) -> None:
-        ranks = [*self._ranks(), LAUNCHER]
+        ranks = [*self._told.ranks(), LAUNCHER]
         here = self.reader.only.rank
         place = ranks.index(here) + 1 if here in ranks else 0
         self.show_rank(ranks[place] if place < len(ranks) else None)
 
     def nth_rank(self, place: int) -> None:
-        ranks = self._ranks()
+        ranks = self._told.ranks()
         if place >= len(ranks):
             self.reader.say(f"there is no rank {place}")
             return
@@ -217,25 +201,25 @@ class LogPanel(Vertical):
         self._show_only(replace(self.reader.only, level=SHOWN_LEVELS[place % len(SHOWN_LEVELS)]))
 
     def next_error(self, forward: bool) -> None:
-        if not self._errors() and self._elsewhere():
-            self.reader.say(self._elsewhere())
+        if not self._told.errors and self._told.elsewhere():
+            self.reader.say(self._told.elsewhere())
             return
-        self._go_to_next([error.offset for error in self._errors()], forward, "error")
+        self._go_to_next([error.offset for error in self._told.errors], forward, "error")
 
     def first_error(self) -> None:
-        found = failures(self._errors())
-        if not found and self._elsewhere():
-            self.reader.say(self._elsewhere())
+        found = failures(self._told.errors)
+        if not found and self._told.elsewhere():
+            self.reader.say(self._told.elsewhere())
         elif found:
             self._do(lambda: self.reader.arrive(found[0], f"the first of {fmt.plural(len(found), 'error')}"))
         else:
             self.reader.say("no error in the log")
 
     def next_traceback(self) -> None:
-        self._go_to_next(tracebacks(self._errors()), True, "traceback")
+        self._go_to_next(tracebacks(self._told.errors), True, "traceback")
 
     def next_phase(self, forward: bool) -> None:
-        begins = self._phases()
+        begins = self._told.phase_begins()
         found = next_of(begins.values(), self.reader.pointer.here, forward)
         if found is None:
             self.reader.say("no phase has begun in this log")
@@ -343,37 +327,6 @@ class LogPanel(Vertical):
             self._counted = search.job
             self._counting = self.run_worker(search.count(), group="count", exclusive=True, exit_on_error=False)
 
-    def _errors(self) -> Sequence[LogError]:
-        return () if self._view is None else of_log(self._view.model.errors, self._view.model.log)
-
-    def _phases(self) -> dict[str, int]:
-        if self._view is None:
-            return {}
-        told = self._view.model.all_marks
-        if self._node is None:
-            return phase_begins(told)
-        ranks = [*self._ranks(), *([LAUNCHER] if self._node == 0 else [])]  # the launcher that is told of is node 0's
-        return phase_begins(mark for mark in told if mark.rank in ranks)
-
-    def _ranks(self) -> list[str]:
-        if self._view is None:
-            return []
-        rows = [row for row in self._view.model.rank_rows() if row.rank]
-        return [row.rank or "" for row in rows if self._node is None or row.node == self._node]
-
-    @property
-    def _node(self) -> int | None:
-        """Whose log is shown, of a run on several."""
-        log = None if self._view is None else self._view.model.log
-        return None if log is None else log.node
-
-    def _elsewhere(self) -> str:
-        """That errors are in the logs of other nodes only; nothing where they are not."""
-        nodes = sorted(
-            {error.node for error in ([] if self._view is None else self._view.model.errors) if error.node is not None}
-        )
-        return f"no error in this log, but in that of node {', '.join(map(str, nodes))}" if nodes else ""
-
     def _close(self) -> None:
         self._prompt.close()
         self.lines.focus()
@@ -391,7 +344,7 @@ class LogPanel(Vertical):
         if event.what == "only" and text is not None:
             self._show_only(replace(self.reader.only, only=text or None, only_regex=event.regex and bool(text)))
         elif event.what == "go" and text:
-            self._do(lambda: self.reader.go(target(text, self._phases(), self._errors())))
+            self._do(lambda: self.reader.go(target(text, self._told.phase_begins(), self._told.errors)))
         elif event.what in ("search", "search-back") and text:
             self.reader.search_for(text, event.regex)
             self._count()

@@ -1,10 +1,10 @@
-"""The title of the log panel: what is shown of the log, and how. Pure."""
+"""The title of the log panel, which says what is shown of the log and how; and the row where nothing is. Pure."""
 
 from __future__ import annotations
 
 from launchmon.tui import format as fmt
-from launchmon.tui.log_places import of_log
 from launchmon.tui.log_reader import LogReader
+from launchmon.tui.log_told import Told
 from launchmon.tui.protocol import View
 from launchmon.tui.widgets.lines import Row, joined_within, overlaid, pointed
 from launchmon.tui.widgets.panel import dated
@@ -34,7 +34,7 @@ def title_row(reader: LogReader, view: View, width: int, focused: bool) -> Row:
         parts.append(((_lines(log.lines, log.indexed, log.size), "plain"),))
         if log.grown_at is not None:
             parts.append(((f"last {fmt.duration(view.now - log.grown_at)} ago", "plain"),))
-    errors = of_log(view.model.errors, log)
+    errors = Told(view.model).errors
     if errors:
         parts.append(((f"✗ {fmt.plural(len(errors), 'error')}", "bad"),))
     if reader.pointer.bookmarks:
@@ -58,3 +58,24 @@ def _lines(count: int | None, indexed: int, size: int) -> str:
     if indexed < size:
         return f"indexing {fmt.percent(100 * indexed / size)}"
     return fmt.plural(count, "line") if count == 1 else f"{fmt.thousands(count)} lines"
+
+
+def empty_row(reader: LogReader, view: View) -> Row:
+    """Why no line is shown."""
+    run, log = view.model.run, view.model.log
+    if log is not None and log.error:
+        return ((f"  ! {fmt.one_line(log.error)}", "warn"),)
+    if run is not None and run.log_source == "none":
+        return (("  ! no log found for this run: attach with --log PATH or --log-command CMD", "warn"),)
+    if view.stale:
+        return (("  not read before the link was lost", "muted"),)
+    if reader.message and not reader.loaded:
+        return ((f"  ! {reader.message}", "warn"),)
+    only = reader.only
+    if not reader.viewport.buffer.at_start and not only.all:
+        return (("  looking for lines that pass the filter…", "muted"),)
+    if only.level is not None or only.only is not None:
+        return (("  no line passes the filter (Esc takes it away)", "muted"),)
+    if only.rank:
+        return ((f"  nothing from {only.rank} (f shows the next rank, Esc all)", "muted"),)
+    return (("  nothing written yet", "muted"),)
