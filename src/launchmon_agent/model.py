@@ -244,10 +244,6 @@ class RunModel:
         bars = [bar for (_, shown), bar in self._progress.items() if shown == phase]
         return max(bars, key=lambda bar: bar.at, default=None)
 
-    def gpu_history(self, index: int, node: int | None = None) -> Sequence[float | None]:
-        """Utilisation of one GPU over the last samples, oldest first, percent."""
-        return tuple(None if sample is None else sample.util_percent for sample in self.samples.of_gpu(index, node))
-
     def last_line_at(self, rank: str) -> float | None:
         if self.log is None:
             return None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from launchmon_agent.events import Action, Event, Exit, Gpu, Gpus, Kernel, Log, LogError, Mark, Notice, Run, Stacks
 from launchmon_agent.model import RunModel
+from tests.support.curves import utilisation
 
 STORY: tuple[Event, ...] = (
     Run(1.0, id="r"),
@@ -40,7 +41,7 @@ def state(model: RunModel) -> object:
         model.notices,
         model.actions,
         model.stacks,
-        list(model.gpu_history(0)),
+        list(utilisation(model, 0)),
         model.phases.spans(),
     )
 
@@ -88,4 +89,4 @@ def test_a_time_in_which_nobody_watched_is_a_hole() -> None:
     model = told(STORY)
     model.interrupted(3.4)
     model.fold(Gpus(40.0, gpus=(Gpu(0, util_percent=9.0),)))
-    assert list(model.gpu_history(0)) == [5.0, None, None, None, 9.0]
+    assert list(utilisation(model, 0)) == [5.0, None, None, None, 9.0]

@@ -3,6 +3,7 @@ from __future__ import annotations
 from launchmon_agent.events import Gpu, Gpus, Process, Processes
 from launchmon_agent.model import RunModel
 from launchmon_agent.samples import HISTORY
+from tests.support.curves import utilisation
 
 
 def gpus(at: float, *utils: float | None) -> Gpus:
@@ -22,7 +23,7 @@ def test_the_last_minute_of_each_gpu_and_rank_is_kept_in_order() -> None:
         model.fold(processes(float(second), second * 2.0))
     utils = [sample.util_percent for sample in model.samples.of_gpu(0) if sample]
     assert utils == list(range(5, HISTORY + 5))
-    assert model.gpu_history(1) == (None,) * HISTORY
+    assert utilisation(model, 1) == (None,) * HISTORY
     assert [sample.cpu_percent for sample in model.samples.of_rank("TP0") if sample][-1] == 2.0 * (HISTORY + 4)
     assert model.samples.of_rank("TP1") == ()
 
@@ -40,5 +41,5 @@ def test_a_time_without_a_watch_is_a_hole() -> None:
     model.fold(processes(1.0, 5.0))
     model.samples.interrupted(3.2)
     model.fold(gpus(4.2, 6.0))
-    assert model.gpu_history(0) == (5.0, None, None, None, 6.0)
+    assert utilisation(model, 0) == (5.0, None, None, None, 6.0)
     assert [sample is None for sample in model.samples.of_rank("TP0")] == [False, True, True, True]

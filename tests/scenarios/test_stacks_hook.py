@@ -257,7 +257,7 @@ def test_root_without_the_capability_gets_one_cause_and_one_command(made: Ranks)
     made.start("TP1", WAITER)
     dump = dump_by(WITHOUT_PTRACE, made.processes, hook=None)
     assert {stack.means for stack in dump.stacks} == {"proc"}
-    assert [stack.rank for stack in merge(dump).without_python] == ["TP0", "TP1"]
+    assert [stack.rank for stack in dump.stacks] == ["TP0", "TP1"]
     said = text(merge(dump))
     assert said.count("root without the capability SYS_PTRACE") == 1
     assert said.count("try: ") == 1
@@ -272,7 +272,6 @@ def test_root_without_the_capability_dumps_a_launched_run_through_the_hook(made:
     assert {(stack.means, stack.problem) for stack in dump.stacks} == {("faulthandler", None)}
     merged = merge(dump)
     (group,) = merged.groups
-    assert merged.without_python == ()
     assert group.label == "TP0-3" and group.shown[0].function == "wait_for_peers"
     assert [made.state(who) for who in made.children] == ["S"] * 4
 

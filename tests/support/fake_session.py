@@ -112,9 +112,6 @@ class FakeModel:
     rows: list[events.Process] = field(default_factory=list)
     all_marks: list[events.Mark] = field(default_factory=list)
 
-    def gpu_history(self, index: int, node: int | None = None) -> Sequence[float | None]:
-        return tuple(self.history.get(index, ()))
-
     @property
     def samples(self) -> FakeSamples:
         return FakeSamples(self)

@@ -42,9 +42,6 @@ class StackView:
     def all_frozen(self, ranks: Sequence[str]) -> bool:
         return bool(ranks) and self.frozen >= set(ranks)
 
-    def group_of(self, rank: str) -> Group | None:
-        return next((group for group in self.groups if rank in group.ranks), None)
-
     @property
     def problem(self) -> RankStack | None:
         """A process that could not be read, and why."""

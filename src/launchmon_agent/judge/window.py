@@ -72,7 +72,6 @@ class EvidenceWindow:
         self.host: Host | None = None
         self.expected: Expected | None = None  # what earlier runs took
         self.spoken_at: float | None = None  # the last log line that says something, or refresh of a bar
-        self.bar_moved_at: float | None = None
         self.mark_at: float | None = None
         self.last_mark: Mark | None = None
         self.batch_at: float | None = None  # a rank said that it computes a batch
@@ -87,7 +86,6 @@ class EvidenceWindow:
         self.arriving = Transfer()  # bytes of the model's files on the disk
         self.dumps: deque[Stacks] = deque(maxlen=DUMPS)
         self.observed_since: float | None = None
-        self.processes_at: float | None = None
         self.stirs = (
             0  # how often something happened or changed in kind; samples that only go on as before do not count
         )
@@ -137,7 +135,6 @@ class EvidenceWindow:
                 known = self._bars.get((event.rank, event.phase))
                 if known != (event.label, event.done, event.total):
                     self._bars[event.rank, event.phase] = (event.label, event.done, event.total)
-                    self.bar_moved_at = event.at
             case Http():
                 self._fold_requests(event.at, (event.running, event.queued))
             case Heartbeat():
@@ -158,7 +155,6 @@ class EvidenceWindow:
     def _fold_processes(self, event: Processes) -> bool:
         if self.observed_since is None:
             self.observed_since = event.at
-        self.processes_at = event.at
         ranks: dict[str, ProcessTrack] = {}
         others: dict[str, ProcessTrack] = {}
         stirred = False

@@ -305,20 +305,6 @@ def children(pid: int, rows: dict[int, Stat] | None = None) -> list[Stat]:
     return sorted((row for row in rows.values() if row.ppid == pid), key=lambda row: (row.start_ticks, row.pid))
 
 
-def descendants(pid: int, rows: dict[int, Stat] | None = None) -> list[Stat]:
-    """Children, their children and so on, parents first. Those reparented to another process are not found."""
-    rows = table() if rows is None else rows
-    found: list[Stat] = []
-    level = [pid]
-    seen = {pid}
-    while level:
-        below = [row for parent in level for row in children(parent, rows) if row.pid not in seen]
-        seen.update(row.pid for row in below)
-        found += below
-        level = [row.pid for row in below]
-    return found
-
-
 def session_members(session: int, rows: dict[int, Stat] | None = None) -> list[Stat]:
     """Everything in a session, orphans included: SGLang itself never leaves its launcher's."""
     rows = table() if rows is None else rows

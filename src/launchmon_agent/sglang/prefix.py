@@ -73,22 +73,6 @@ def _bare(line: bytes) -> Record:
     return Record(0, None, None, None, line[start:])
 
 
-def rank_of_line(line: bytes) -> str | None:
-    """The rank whose line this is, "DP1 TP0"; None for the launcher and for what names no rank.
-
-    A torch line (``[rank3]:…``) names the global rank only: it is taken for "TP3", which is right where TP is the only
-    parallelism of the run.
-    """
-    if b"[" not in line:
-        return None
-    for record in records(strip_control(line.strip(b"\r\n"))):
-        if record.rank is not None:
-            return record.rank
-        if record.number is not None:
-            return f"TP{record.number}"
-    return None
-
-
 def strip_control(line: bytes) -> bytes:
     """The line without colours and other terminal control sequences."""
     return _CONTROL.sub(b"", line) if b"\x1b" in line else line

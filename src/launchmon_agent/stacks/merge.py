@@ -95,14 +95,6 @@ class Merged:
     unread: tuple[RankStack, ...]  # processes without any frame; their problem says why
     changes: tuple[Change, ...] = field(default=())  # against the dumps before, of every process
 
-    @property
-    def without_python(self) -> tuple[RankStack, ...]:
-        """Processes of which nothing, or the kernel's view alone, was to be had; their problem says why.
-
-        That such a one is unchanged between dumps says little: many waits look alike to the kernel.
-        """
-        return tuple(stack for stack in self.dump.stacks if stack.means in (None, "proc"))
-
 
 def merge(dump: Stacks, previous: Sequence[Stacks] = (), *, fold: bool = True) -> Merged:
     """``previous``: earlier dumps of the same run, oldest first. ``fold``: leave runtime frames out of the tree."""
@@ -277,10 +269,3 @@ def other_threads(dump: Stacks, ranks: Sequence[str] | None = None) -> tuple[Thr
             )
         )
     return tuple(sorted(found, key=lambda group: len(group.ranks)))
-
-
-def blamed(merged: Merged) -> tuple[str, ...]:
-    """The ranks to look at first: the smallest group, where the ranks are not all in one. Empty when they are."""
-    if len(merged.groups) < 2:
-        return ()
-    return merged.groups[0].ranks

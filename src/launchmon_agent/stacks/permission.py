@@ -17,7 +17,6 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.sensors import proc
 
 _CAP_SYS_PTRACE = 19
-_SECCOMP_FILTER = 2
 _OVERFLOW_UID = 65534
 _PROBE = "import os,sys; os.open(sys.argv[1], os.O_RDONLY)"
 _PROBE_S = 5.0
@@ -36,7 +35,6 @@ class Facts:
     exceeds: bool | None = None  # the process has capabilities that we have not
     dumpable: bool | None = None
     same_user_namespace: bool | None = None
-    filtered: bool = False  # a seccomp filter is on us
     no_new_privileges: bool = False  # sudo cannot work
     container: str | None = None  # docker | podman | kubernetes | container
 
@@ -69,7 +67,6 @@ def facts(pid: int) -> Facts | None:
         exceeds=_exceeds(theirs, ours),
         dumpable=_dumpable(pid, theirs),
         same_user_namespace=_same_namespace(pid),
-        filtered=ours.get("Seccomp") == str(_SECCOMP_FILTER),
         no_new_privileges=ours.get("NoNewPrivs") == "1",
         container=container(),
     )

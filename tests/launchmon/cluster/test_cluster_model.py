@@ -20,6 +20,7 @@ from launchmon_agent.events import (
     RankStack,
     Stacks,
 )
+from tests.support.curves import utilisation
 from tests.support.story import T0, Played, Story
 
 ADDRESS = "10.0.0.1:20000"
@@ -53,9 +54,9 @@ def test_gpus_with_one_index_keep_their_own_history() -> None:
     model = merged(played(0), busy)
     assert model.gpus is not None
     assert [(gpu.node, gpu.index) for gpu in model.gpus.gpus] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert model.gpu_history(0, 0)[-1] == 0.0
-    assert model.gpu_history(0, 1)[-1] == 7.0
-    assert len(model.gpu_history(0, 0)) <= 41 and len(model.gpu_history(0, 1)) <= 41
+    assert utilisation(model, 0, 0)[-1] == 0.0
+    assert utilisation(model, 0, 1)[-1] == 7.0
+    assert len(utilisation(model, 0, 0)) <= 41 and len(utilisation(model, 0, 1)) <= 41
 
 
 def test_the_second_launcher_is_no_second_launch_in_the_same_log() -> None:
@@ -145,8 +146,8 @@ def test_samples_of_all_nodes_together_are_one_point_of_the_histories() -> None:
     for second in range(5):
         for node in (0, 1):
             model.fold_of(node, sample(T0 + second + node / 10, node))
-    assert [len(model.gpu_history(0, node)) for node in (0, 1)] == [6, 5]  # the first of node 0 is shown alone
-    assert model.gpu_history(1, 1)[-1] == 1.0
+    assert [len(utilisation(model, 0, node)) for node in (0, 1)] == [6, 5]  # the first of node 0 is shown alone
+    assert utilisation(model, 1, 1)[-1] == 1.0
 
 
 def test_a_node_is_in_the_samples_at_once() -> None:

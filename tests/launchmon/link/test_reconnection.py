@@ -14,6 +14,7 @@ from launchmon.session import Session
 from launchmon_agent import codec, events, wire
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action, Exit, Gpu, Gpus, Log, LogError, Mark, Notice, Stacks
+from tests.support.curves import utilisation
 from tests.support.fake_clock import FakeClock, settle
 from tests.support.fake_pipe import FakePipe, Pipes, hello
 
@@ -100,7 +101,7 @@ async def test_the_same_run_is_followed_again_and_nothing_counts_twice(rig: Rig)
     assert (len(model.marks("weights")), len(model.errors), len(model.notices), len(model.stacks)) == (1, 1, 1, 1)
     assert [exit_.pid for exit_ in model.exits] == [9, 10]
     assert len(model.actions["k1"]) == 1
-    assert list(model.gpu_history(0)) == [7.0, 1.0, 2.0]
+    assert list(utilisation(model, 0)) == [7.0, 1.0, 2.0]
     assert model.log is not None and model.log.generation == 4
 
 
@@ -116,7 +117,7 @@ async def test_a_run_that_is_not_recorded_gets_a_hole_in_its_history(rig: Rig) -
     assert (asked["run"], asked["pid"], asked["start_time"], asked["log"]) == (None, 7, 5.0, "/x/log")
     rig.say(Gpus(17.0, gpus=(Gpu(0, util_percent=8.0),)))
     await settle()
-    history = list(rig.session.model.gpu_history(0))
+    history = list(utilisation(rig.session.model, 0))
     assert history[0] == 7.0 and history[-1] == 8.0
     assert set(history[1:-1]) == {None} and 1 <= len(history) - 2 <= 5
 

@@ -11,6 +11,7 @@ from launchmon_agent.codec import decode, encode
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Host, Log, LogError, Mark, Notice, Run
 from launchmon_agent.model import RunModel
+from tests.support.curves import utilisation
 from tests.support.replaying import recorded, seed_lines
 
 LINES = seed_lines()
@@ -26,7 +27,7 @@ def seen(model: RunModel) -> dict[str, Any]:
         "phase": model.phases.run_phase(),
         "rail": model.phases.rail(model.now),
         "spans": list(model.phases.spans()),
-        "history": [model.gpu_history(gpu.index) for gpu in gpus],
+        "history": [utilisation(model, gpu.index) for gpu in gpus],
         "samples": [model.samples.of_rank(row.rank or "") for row in model.rank_rows() if row.pid],  # curves are shown
         "failure": model.first_failure,
     }

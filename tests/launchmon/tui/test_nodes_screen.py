@@ -127,7 +127,7 @@ async def test_what_has_ended_or_gives_no_values_stays_in_its_column(size: tuple
         ranks = rig.text("ranks").splitlines()
         lines = [line for line in ranks if line.split()[1:2] in (["TP2"], ["TP3"])]
         assert len({line.index("TP") for line in lines}) == 1
-        assert "1" in lines[1][:6] and "✗ ended by SIGKILL 5s ago" in lines[1]
+        assert "1" in lines[1][:6] and "✗ ended by SIGKILL" in lines[1]
         if size == WIDE:
             gpus = rig.text("gpus").splitlines()
             assert gpus[4].startswith(gpus[3][: gpus[3].index("0", 6)] + "1  ✗ lost")

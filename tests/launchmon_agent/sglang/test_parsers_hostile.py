@@ -11,7 +11,7 @@ from launchmon_agent.sglang.flags import help_text, source
 from launchmon_agent.sglang.flags.change import Change, apply, command_line, difference
 from launchmon_agent.sglang.flags.source import NotUnderstood
 from launchmon_agent.sglang.flags.words import given as flags_given
-from launchmon_agent.sglang.prefix import rank_of_line, records, strip_control
+from launchmon_agent.sglang.prefix import records, strip_control
 from launchmon_agent.sglang.secrets import HIDDEN, redact_argv
 from launchmon_agent.sglang.server_args import parse_server_args, shown_args
 from launchmon_agent.sglang.stamps import LogClock
@@ -133,7 +133,6 @@ def test_a_line_of_a_log(data: bytes) -> None:
     for line in data.split(b"\n"):
         found = records(strip_control(line))
         assert found and all(one.text in line or b"\x1b" in line for one in found)
-        rank_of_line(line)
         clock = LogClock()
         for one in found:
             if one.stamp is not None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from launchmon_agent.sglang.prefix import Record, rank_of_line, records
+from launchmon_agent.sglang.prefix import Record, records, strip_control
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,10 @@ from launchmon_agent.sglang.prefix import Record, rank_of_line, records
         (b"\xff\x00[[[", None),
     ],
 )
-def test_rank_of_line(line: bytes, rank: str | None) -> None:
-    assert rank_of_line(line) == rank
+def test_the_first_rank_that_a_line_names(line: bytes, rank: str | None) -> None:
+    found = records(strip_control(line.strip(b"\r\n")))
+    named = [one.rank or f"TP{one.number}" for one in found if one.rank is not None or one.number is not None]
+    assert [*named, None][0] == rank
 
 
 def test_the_level_and_file_of_newer_builds_are_no_part_of_the_message() -> None:

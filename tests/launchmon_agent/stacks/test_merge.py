@@ -8,7 +8,7 @@ from pathlib import Path
 from launchmon_agent import codec
 from launchmon_agent.events import Frame, RankStack, Stacks
 from launchmon_agent.stacks.compare import changes, side_by_side
-from launchmon_agent.stacks.merge import Node, blamed, merge, other_threads
+from launchmon_agent.stacks.merge import Node, merge, other_threads
 from launchmon_agent.stacks.model import combine, main_thread
 from launchmon_agent.stacks.render import short_function, speedscope, text
 from tests.support.stacks_text import dump, frames, sections
@@ -33,7 +33,6 @@ def path(nodes: tuple[Node, ...]) -> list[str]:
 def test_the_odd_rank_comes_first() -> None:
     merged = merge(one_of_eight())
     assert [group.label for group in merged.groups] == ["TP3", "TP0-2,4-7"]
-    assert blamed(merged) == ("TP3",)
     assert [group.explanation.id for group in merged.groups if group.explanation] == ["loading", "load-barrier"]
     assert [group.waiting for group in merged.groups] == [False, True]
     assert [(group.label, group.explanation and group.explanation.id) for group in merged.others] == [
@@ -46,8 +45,9 @@ def test_of_equal_sets_those_that_wait_for_the_others_come_last() -> None:
     assert [group.label for group in merge(dump({"TP0": LOADER, "TP1": BARRIER})).groups] == ["TP0", "TP1"]
 
 
-def test_nobody_is_blamed_where_all_are_in_one_place() -> None:
-    assert blamed(merge(dump({"TP0": BARRIER, "TP1": BARRIER}))) == ()
+def test_all_in_one_place_are_one_group() -> None:
+    (group,) = merge(dump({"TP0": BARRIER, "TP1": BARRIER})).groups
+    assert group.ranks == ("TP0", "TP1")
 
 
 def test_the_tree_parts_where_the_ranks_do_with_the_smallest_set_first() -> None:
