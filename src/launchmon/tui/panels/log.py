@@ -63,7 +63,6 @@ class LogPanel(Vertical):
     DEFAULT_CSS = """
     LogPanel { height: 1fr; min-height: 3; }
     LogPanel #log-title { height: 1; }
-    LogPanel:focus-within #log-title > .tone--title { color: $text-accent; }
     """
 
     def __init__(self, session: SessionLike) -> None:

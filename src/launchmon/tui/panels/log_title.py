@@ -39,7 +39,7 @@ def title_row(reader: LogReader, view: View, width: int, focused: bool) -> Row:
         parts.append(((f"✗ {fmt.plural(len(errors), 'error')}", "bad"),))
     if reader.pointer.bookmarks:
         parts.append(((f"◆ {len(reader.pointer.bookmarks)}", "data"),))
-    row: Row = ((" ", "plain"), (name, "title"), ("  ", "plain"), *joined_within(parts, room))
+    row: Row = ((" ", "plain"), (name, "key" if focused else "title"), ("  ", "plain"), *joined_within(parts, room))
     if not port.follow:
         row = overlaid(row, ((f"{reader.position()} ", "muted"),), width)
     return pointed(dated(row, view, width), focused)
