@@ -32,6 +32,17 @@ EXIT_NO_SUCH_RUN = 6
 EXIT_INTERRUPTED = 130
 
 
+def pairs(option: str, changes: Sequence[str], try_: str) -> dict[str, str]:
+    """Name → value of each ``K=V`` that was given with an option. Raises :class:`Refused`, with ``try_``."""
+    found = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not name or not equals:
+            raise Refused(f"{option} {change!r} is not K=V", "", try_)
+        found[name] = value
+    return found
+
+
 def complain(refused: Refused) -> None:
     """What happened, the likely cause, one command to run: on stderr."""
     click.echo(f"launchmon: {refused.what}", err=True)

@@ -17,6 +17,7 @@ from launchmon.cli.common import (
     nodes_of,
     on_verdict,
     open_session,
+    pairs,
     run_async,
     say_how_to_return,
     session,
@@ -80,7 +81,7 @@ def command(
         _check_split(detach)
     plan = {
         "argv": list(argv),
-        "env": _pairs(changes),
+        "env": pairs("--env", changes, "launchmon launch --env NCCL_DEBUG=INFO -- …"),
         "name": name,
         "without": [*(without or effective().config.launch_without), *(["hook"] if no_hook else [])],
         "anyway": anyway,
@@ -127,16 +128,6 @@ def _check_split(detach: bool) -> None:
     if named_targets() != (LOCAL,):
         raise Refused("--split shows the output of a server on this machine only", "this one is on another")
     beside.require(os.environ)
-
-
-def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not key or not equals:
-            raise Refused(f"--env {change!r} is not K=V", "", "launchmon launch --env NCCL_DEBUG=INFO -- …")
-        pairs[key] = value
-    return pairs
 
 
 async def _launch(session: AnySession, plan: dict[str, Any], where: Sequence[Target]) -> Run:

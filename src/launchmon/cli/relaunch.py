@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from launchmon.cli.common import chosen, need_terminal, open_session, run_async, say_how_to_return, selectors, session
+from launchmon.cli.common import (
+    chosen,
+    need_terminal,
+    open_session,
+    pairs,
+    run_async,
+    say_how_to_return,
+    selectors,
+    session,
+)
 from launchmon.cli.showing import show
 from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
@@ -75,7 +84,13 @@ def command(
     launchmon relaunch --ladder --attempts 4
     """
     selectors_ = chosen(**which)
-    change = {"add": add, "drop": drop, "set": _pairs(set_), "unset": unset, "back_to": back_to}
+    change = {
+        "add": add,
+        "drop": drop,
+        "set": pairs("--set", set_, "launchmon relaunch --set NCCL_DEBUG=INFO"),
+        "unset": unset,
+        "back_to": back_to,
+    }
     if ladder:
         if any((add, drop, set_, unset, back_to, dry_run)):
             raise click.UsageError("--ladder chooses the changes itself")
@@ -105,16 +120,6 @@ def command(
         return session
 
     say_how_to_return(show(opened).session)
-
-
-def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for change in changes:
-        name, equals, value = change.partition("=")
-        if not name or not equals:
-            raise Refused(f"--set {change!r} is not K=V", "", "launchmon relaunch --set NCCL_DEBUG=INFO")
-        pairs[name] = value
-    return pairs
 
 
 async def _plan(which: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

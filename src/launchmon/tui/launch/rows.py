@@ -9,6 +9,7 @@ from launchmon.tui.format import clip, fit, one_line, wrap
 from launchmon.tui.launch.form import PYTHON, Built, Installed, Item
 from launchmon.tui.relaunch.rows import suggestion_rows
 from launchmon.tui.screens.kill import refusal_rows
+from launchmon.tui.sections import section_rows
 from launchmon.tui.widgets.facts import paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon_agent.errors import Refused
@@ -27,24 +28,8 @@ MOST_OFFERED = 8
 
 
 def list_rows(shown: Sequence[Item], selected: int, width: int) -> tuple[list[Row], range | None, list[int]]:
-    """The rows, which of them are the selected item's, and of which item each row is (-1: of none)."""
-    rows: list[Row] = []
-    owners: list[int] = []
-    where: range | None = None
-    section = ""
-    for place, item in enumerate(shown):
-        if item.section != section:
-            section = item.section
-            title, words = TITLES[section]
-            rows += [()] if rows else []
-            rows.append(((" ", "plain"), (title, "title"), (f"  {words}", "muted")))
-            owners += [-1] * (len(rows) - len(owners))
-        begin = len(rows)
-        rows += _item(item, width, selected=place == selected)
-        owners += [place] * (len(rows) - begin)
-        if place == selected:
-            where = range(begin - 1 if begin and owners[begin - 1] == -1 else begin, len(rows))
-    return rows, where, owners
+    """As :func:`~launchmon.tui.sections.section_rows` has it."""
+    return section_rows(shown, selected, TITLES, lambda item, chosen: _item(item, width, selected=chosen))
 
 
 def _item(item: Item, width: int, *, selected: bool) -> list[Row]:

@@ -8,6 +8,7 @@ from typing import Any
 from launchmon.tui.format import clip, one_line, wrap
 from launchmon.tui.relaunch.draft import Base, Draft, Flag, Remedy, Toggle, change_words, removes
 from launchmon.tui.relaunch.items import Chosen, Group, Item, Variable
+from launchmon.tui.sections import section_rows
 from launchmon.tui.widgets.facts import paragraph
 from launchmon.tui.widgets.lines import Row, Span, row_width
 
@@ -28,26 +29,8 @@ SUGGESTED = 6
 def list_rows(
     shown: Sequence[Item], selected: int, draft: Draft, width: int
 ) -> tuple[list[Row], range | None, list[int]]:
-    """The rows, which of them are the selected item's, and of which item each row is (-1: of none)."""
-    rows: list[Row] = []
-    owners: list[int] = []
-    where: range | None = None
-    section = ""
-    for place, item in enumerate(shown):
-        if item.section != section:
-            section = item.section
-            title, words = TITLES[section]
-            if rows:
-                rows.append(())
-            rows.append(((" ", "plain"), (title, "title"), (f"  {words}", "muted")))
-            owners += [-1] * (len(rows) - len(owners))
-        begin = len(rows)
-        rows += item_rows(item, draft, width, selected=place == selected)
-        owners += [place] * (len(rows) - begin)
-        if place == selected:
-            # With its heading, where it is the first of its section: else the list could not show it again.
-            where = range(begin - 1 if begin and owners[begin - 1] == -1 else begin, len(rows))
-    return rows, where, owners
+    """As :func:`~launchmon.tui.sections.section_rows` has it."""
+    return section_rows(shown, selected, TITLES, lambda item, chosen: item_rows(item, draft, width, selected=chosen))
 
 
 def item_rows(item: Item, draft: Draft, width: int, *, selected: bool) -> list[Row]:

@@ -7,12 +7,9 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
-from textual import events, work
-from textual.app import ComposeResult
-from textual.containers import Container
+from textual import work
 from textual.message import Message
 
-from launchmon.actions import in_scope
 from launchmon.tui.beginning import LauncherLike
 from launchmon.tui.bindings import bindings
 from launchmon.tui.launch import rows
@@ -28,14 +25,11 @@ from launchmon.tui.launch.form import (
     items,
     taken,
 )
-from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.protocol import SessionLike
-from launchmon.tui.relaunch.draft import Draft
-from launchmon.tui.screens.described import DescribedScreen
+from launchmon.tui.screens.choosing import ChoosingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.relaunch import in_prompt_words
 from launchmon.tui.widgets.lines import Lines, Row
-from launchmon.tui.widgets.pager import Pager
 from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.codec import Malformed
 from launchmon_agent.errors import Refused
@@ -45,7 +39,7 @@ Begin = Callable[[], Awaitable[LauncherLike]]
 ADD = "--flag=VALUE or NAME=VALUE"
 
 
-class LaunchScreen(DescribedScreen):
+class LaunchScreen(ChoosingScreen[Item]):
     """Starts nothing until :class:`Agreed` is sent. ``begin`` reaches the machine."""
 
     SCOPES = ("launch",)
@@ -68,48 +62,27 @@ class LaunchScreen(DescribedScreen):
             self.start = start
 
     def __init__(self, begin: Begin) -> None:
-        super().__init__()
+        title = Lines(id="launch-title")
+        super().__init__("launch", title, "launch-result")
+        self._title = title
         self._begin = begin
         self._launcher: LauncherLike | None = None
         self._handed_over = False
         self._installed: Installed | None = None
-        self.draft = Draft()
-        self._selected = 0
-        self._owners: list[int] = []
         self._built = Built()
         self._plan: Mapping[str, Any] | None = None
         self._planned: Built | None = None  # what the plan, or the trouble, is of
         self._trouble: Refused | None = None
         self._asking = False
         self._asked = ""  # the row that the prompt is about; "": any flag or variable
-        self._typed_refusal: Refused | None = None
         self._found: Mapping[str, Any] | None = None  # directories
-        self._title = Lines(id="launch-title")
-        self._list = Pager(id="launch-list")
-        self._result = Pager(id="launch-result")
-        self._hints = Lines(id="launch-hints")
-        self._prompt = Prompt(id="launch-prompt")
-
-    def compose(self) -> ComposeResult:
-        yield self._title
-        with Container(id="launch-middle"):
-            yield self._list
-            yield self._result
-        yield self._hints
-        yield self._prompt
-        yield FooterBar(in_scope("launch", "app"))
 
     def on_mount(self) -> None:
-        self._list.focus()
         self._read_options(None)
-        self.call_after_refresh(self.look)
 
     async def on_unmount(self) -> None:
         if self._launcher is not None and not self._handed_over:
             await self._launcher.close()
-
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self.look)
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -311,14 +284,8 @@ class LaunchScreen(DescribedScreen):
     def action_result_down(self) -> None:
         self._result.scroll_pages(1)
 
-    def _select(self, place: int) -> None:
-        self._selected = max(0, min(place, len(self.items) - 1))
-        self._draw_list()
-
-    @property
-    def _item(self) -> Item | None:
-        shown = self.items
-        return shown[self._selected] if shown else None
+    def _use(self) -> None:
+        self.action_field_edit()
 
     # ---------------------------------------------------------------------------------------------------------- prompt
 
@@ -364,17 +331,6 @@ class LaunchScreen(DescribedScreen):
         else:
             self._close_prompt()
             self._changed()
-
-    def _close_prompt(self) -> None:
-        self._typed_refusal = None
-        self._hints.set_class(False, "-shown")
-        self._prompt.close()
-        self._list.focus()
-
-    def on_pager_clicked(self, event: Pager.Clicked) -> None:
-        if event.pager is self._list and 0 <= event.row < len(self._owners) and self._owners[event.row] >= 0:
-            self._select(self._owners[event.row])
-            self.action_field_edit()
 
 
 def _value(name: str, text: str) -> str:

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from textual import events, work
-from textual.app import ComposeResult
-from textual.containers import Container
+from textual import work
 
-from launchmon.actions import in_scope
 from launchmon.tui.bindings import bindings
-from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.verdict import heading
 from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.relaunch import rows
 from launchmon.tui.relaunch.draft import Base, Draft, base_of, base_of_attempt, words_of
 from launchmon.tui.relaunch.items import Group, Item, editable, flip, items
-from launchmon.tui.screens.described import DescribedScreen
+from launchmon.tui.screens.choosing import ChoosingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.ladder import LadderScreen
 from launchmon.tui.screens.start import StartScreen
-from launchmon.tui.widgets.lines import Lines, Row
-from launchmon.tui.widgets.pager import Pager
+from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.errors import Refused
 
@@ -35,7 +30,7 @@ ASK = "add --flag=VALUE, drop --flag, NAME=VALUE, unset NAME"
 ASK_SHORT = "add"
 
 
-class RelaunchScreen(DescribedScreen):
+class RelaunchScreen(ChoosingScreen[Item]):
     """Changes nothing until :class:`StartScreen` is told to. ``back_to`` is an earlier attempt of the series."""
 
     SCOPES = ("relaunch",)
@@ -52,43 +47,22 @@ class RelaunchScreen(DescribedScreen):
     CSS_PATH = "relaunch.tcss"
 
     def __init__(self, session: SessionLike, *, back_to: str | None = None) -> None:
-        super().__init__()
+        header = HeaderBar(id="relaunch-header")
+        super().__init__("relaunch", header, "relaunch-plan")
+        self._header = header
         self.session = session
         self._back_to = back_to
         self._base: Base | None = None
-        self.draft = Draft()
         self._opened: set[str] = set()
-        self._selected = 0
-        self._owners: list[int] = []
         self._plan: Mapping[str, Any] | None = None
         self._planned: tuple[str, ...] | None = None  # the choices that the plan, or its refusal, is of
         self._refusal: Refused | None = None
         self._asking = False
         self._start_when_planned = False
-        self._typed_refusal: Refused | None = None
-        self._header = HeaderBar(id="relaunch-header")
-        self._list = Pager(id="relaunch-list")
-        self._result = Pager(id="relaunch-plan")
-        self._hints = Lines(id="relaunch-hints")
-        self._prompt = Prompt(id="relaunch-prompt")
-
-    def compose(self) -> ComposeResult:
-        yield self._header
-        with Container(id="relaunch-middle"):
-            yield self._list
-            yield self._result
-        yield self._hints
-        yield self._prompt
-        yield FooterBar(in_scope("relaunch", "app"))
 
     def on_mount(self) -> None:
-        self._list.focus()
         self.set_interval(REFRESH_S, self._look_at_header)
         self._read_options()
-        self.call_after_refresh(self.look)
-
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self.look)
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -298,14 +272,8 @@ class RelaunchScreen(DescribedScreen):
     def action_plan_down(self) -> None:
         self._result.scroll_pages(1)
 
-    def _select(self, place: int) -> None:
-        self._selected = max(0, min(place, len(self.items) - 1))
-        self._draw_list()
-
-    @property
-    def _item(self) -> Item | None:
-        shown = self.items
-        return shown[self._selected] if shown else None
+    def _use(self) -> None:
+        self.action_flip()
 
     # ---------------------------------------------------------------------------------------------------------- events
 
@@ -318,20 +286,6 @@ class RelaunchScreen(DescribedScreen):
             self._close_prompt()
         else:
             self._take_typed(event.text)
-
-    def _close_prompt(self) -> None:
-        self._typed_refusal = None
-        self._hints.set_class(False, "-shown")
-        self._prompt.close()
-        self._list.focus()
-
-    def on_pager_clicked(self, event: Pager.Clicked) -> None:
-        if event.pager is not self._list or not 0 <= event.row < len(self._owners):
-            return
-        place = self._owners[event.row]
-        if place >= 0:
-            self._select(place)
-            self.action_flip()
 
 
 def in_prompt_words(refusal: Refused) -> Refused:
