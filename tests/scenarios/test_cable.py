@@ -15,13 +15,13 @@ from launchmon.connect import target
 from launchmon.demo.scenarios import demo_command, free_port
 from launchmon.session import Session
 from launchmon_agent.events import Run
-from tests.support.client import agent, eventually, phases, verdict
+from tests.support.client import agent, eventually, phases, verdict, whole_log
 from tests.support.hosts import Hosts, needs_hosts
 from tests.support.sshd import ClientHome, Sshd, needs_sshd
 
 pytestmark = needs_sshd
 
-DOWN_S = 22.0
+DOWN_S = 30.0
 """Longer than it takes to notice: an agent is asked after 8 s of silence, and has 8 s to answer."""
 
 
@@ -34,18 +34,6 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 async def launch(session: Session, scenario: str, speed: float) -> Run:
     argv, env = demo_command(scenario, free_port(), speed=speed)
     return await session.launch(argv=list(argv), env=dict(env), login=True)
-
-
-async def whole_log(session: Session) -> list[tuple[int, str]]:
-    """Each line with its offset."""
-    lines: list[tuple[int, str]] = []
-    at = 0
-    while True:
-        part = await session.window(at, 0, 500)
-        lines += [(line.offset, line.text) for line in part.lines]
-        if part.at_end:
-            return lines
-        at = part.end
 
 
 @needs_hosts
