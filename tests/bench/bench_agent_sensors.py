@@ -23,6 +23,7 @@ from launchmon_agent.sensors.kernel import KernelSensor
 from launchmon_agent.sensors.processes import ProcessSensor
 from tests.bench.result import Result, run
 from tests.support.fake_nvml import SCRIPT_VARIABLE, FakeNvml, load
+from tests.support.sessions import session_members
 
 BUDGET = 1.0
 """Per cent of a core."""
@@ -45,7 +46,7 @@ def start_server() -> subprocess.Popen[str]:
     server.stdout.readline()
     server.stdin.write("title\n")
     server.stdin.flush()
-    while len(proc.session_members(server.pid)) < 20:
+    while len(session_members(server.pid)) < 20:
         time.sleep(0.1)
     return server
 
@@ -56,7 +57,7 @@ def measure(server: subprocess.Popen[str], seconds: int) -> dict[str, float]:
     processes.expect([f"TP{rank}" for rank in range(RANKS)])
     gpu, host, kernel = GpuSensor(), HostSensor({"model": "/tmp", "shm": "/dev/shm"}), KernelSensor()
     http = HttpSensor(server.pid, 30000, "127.0.0.1", "0.5.23", None, lambda pid: True)
-    pids = [row.pid for row in proc.session_members(server.pid)]
+    pids = [row.pid for row in session_members(server.pid)]
     gpus = gpu.sample(time.time())
     parts: dict[str, Callable[[float], object]] = {
         "gpu": gpu.sample,

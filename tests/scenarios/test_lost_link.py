@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -20,24 +19,12 @@ from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 from launchmon_agent.runs import directory
-from tests.support.client import PATIENCE_S, agent, eventually, phases, verdict
+from tests.support.client import PATIENCE_S, agent, eventually, phases, verdict, whole_log
 from tests.support.demo import DemoServer
 from tests.support.link_process import LinkProcess
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 SPEED = 8.0
-
-
-@pytest.fixture
-async def ended() -> AsyncIterator[None]:
-    """Whatever a test leaves running of its launched runs is killed through launchmon itself."""
-    yield
-    for place, file in directory.runs():
-        if file.server is not None and psutil.pid_exists(file.server.pid):
-            async with agent() as session:
-                with contextlib.suppress(Refused):
-                    await session.attach(run=place.id)
-                    await session.kill(force=True)
 
 
 pytestmark = pytest.mark.usefixtures("ended")
@@ -51,18 +38,6 @@ def link(tmp_path: Path) -> LinkProcess:
 async def launch(session: Session, scenario: str, *, speed: float = SPEED) -> Run:
     argv, env = demo_command(scenario, free_port(), speed=speed)
     return await session.launch(argv=list(argv), env=dict(env))
-
-
-async def whole_log(session: Session) -> list[tuple[int, str]]:
-    """Each line with its offset."""
-    lines: list[tuple[int, str]] = []
-    at = 0
-    while True:
-        part = await session.window(at, 0, 500)
-        lines += [(line.offset, line.text) for line in part.lines]
-        if part.at_end:
-            return lines
-        at = part.end
 
 
 async def test_a_link_that_is_down_for_a_while_during_a_launch_leaves_no_hole(link: LinkProcess) -> None:

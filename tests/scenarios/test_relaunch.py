@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +47,7 @@ async def stuck(session: Session) -> None:
     await eventually(lambda: verdict(session) == "deadlock-silent")
 
 
-@pytest.fixture(autouse=True)
-async def ended() -> AsyncIterator[None]:
-    """Whatever a test leaves running of its launched runs is killed through launchmon itself."""
-    yield
-    for place, file in directory.runs():
-        if file.server is not None and psutil.pid_exists(file.server.pid):
-            async with agent() as session:
-                with contextlib.suppress(Refused):
-                    await session.attach(run=place.id)
-                    await session.kill(force=True)
+pytestmark = pytest.mark.usefixtures("ended")
 
 
 async def test_the_first_remedy_cures_the_dead_lock_and_the_ledger_tells_it() -> None:

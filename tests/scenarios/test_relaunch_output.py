@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ import pytest
 from launchmon.session import Session
 from launchmon_agent.discover import discover
 from launchmon_agent.events import Run
-from launchmon_agent.runs import directory
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
 from tests.support.client import agent, eventually
@@ -52,14 +51,7 @@ class Tmux:
         self.run("send-keys", "-R", "-t", "work", ";", "clear-history", "-t", "work")
 
 
-@pytest.fixture(autouse=True)
-async def ended() -> AsyncIterator[None]:
-    yield
-    for place, file in directory.runs():
-        if file.server is not None and proc.alive(file.server.pid, file.server.start_time):
-            async with agent() as session:
-                await session.attach(run=place.id)
-                await session.kill(force=True)
+pytestmark = pytest.mark.usefixtures("ended")
 
 
 @pytest.fixture

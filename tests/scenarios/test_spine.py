@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +39,6 @@ def file_of(run: Run) -> RunFile:
     file = place.read()
     assert file is not None
     return file
-
-
-@pytest.fixture
-async def ended() -> AsyncIterator[None]:
-    """Whatever a test leaves running of its launched runs is killed through launchmon itself."""
-    yield
-    for place, file in directory.runs():
-        if file.server is not None and psutil.pid_exists(file.server.pid):
-            async with agent() as session:
-                with contextlib.suppress(Refused):
-                    await session.attach(run=place.id)
-                    await session.kill(force=True)
 
 
 pytestmark = pytest.mark.usefixtures("ended")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -15,7 +13,6 @@ import pytest
 
 from launchmon.demo.scenarios import free_port
 from launchmon.session import Session
-from launchmon_agent.errors import Refused
 from launchmon_agent.events import Verdict
 from launchmon_agent.runs import directory
 from tests.support import fake_install, orphans
@@ -25,16 +22,7 @@ MISSPELT = ("--mem-fraction-statc", "0.8")
 TAKEN = "torch.distributed.DistNetworkError: The server socket failed to listen. port: {port}, name: EADDRINUSE"
 
 
-@pytest.fixture(autouse=True)
-async def ended() -> AsyncIterator[None]:
-    """Whatever a test leaves running of its launched runs is killed through launchmon itself."""
-    yield
-    for place, file in directory.runs():
-        if file.server is not None and psutil.pid_exists(file.server.pid):
-            async with agent() as session:
-                with contextlib.suppress(Refused):
-                    await session.attach(run=place.id)
-                    await session.kill(force=True)
+pytestmark = pytest.mark.usefixtures("ended")
 
 
 async def crash_that_says(session: Session, words: str) -> Verdict:

@@ -39,3 +39,15 @@ def verdict(session: Session) -> str | None:
 
 def phases(session: Session) -> list[tuple[str, str, float, float | None]]:
     return [(span.phase, span.rank, span.begin, span.end) for span in session.model.phases.spans()]
+
+
+async def whole_log(session: Session) -> list[tuple[int, str]]:
+    """Each line with its offset."""
+    lines: list[tuple[int, str]] = []
+    at = 0
+    while True:
+        part = await session.window(at, 0, 500)
+        lines += [(line.offset, line.text) for line in part.lines]
+        if part.at_end:
+            return lines
+        at = part.end

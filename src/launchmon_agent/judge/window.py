@@ -86,9 +86,8 @@ class EvidenceWindow:
         self.arriving = Transfer()  # bytes of the model's files on the disk
         self.dumps: deque[Stacks] = deque(maxlen=DUMPS)
         self.observed_since: float | None = None
-        self.stirs = (
-            0  # how often something happened or changed in kind; samples that only go on as before do not count
-        )
+        # How often something happened or changed in kind; samples that only go on as before do not count.
+        self.stirs = 0
         self._grown_at: float | None = None
         self._generation: int | None = None
         self._last_offset = -1

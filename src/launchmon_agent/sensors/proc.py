@@ -305,13 +305,6 @@ def children(pid: int, rows: dict[int, Stat] | None = None) -> list[Stat]:
     return sorted((row for row in rows.values() if row.ppid == pid), key=lambda row: (row.start_ticks, row.pid))
 
 
-def session_members(session: int, rows: dict[int, Stat] | None = None) -> list[Stat]:
-    """Everything in a session, orphans included: SGLang itself never leaves its launcher's."""
-    rows = table() if rows is None else rows
-    members = (row for row in rows.values() if row.session == session)
-    return sorted(members, key=lambda row: (row.start_ticks, row.pid))
-
-
 # -------------------------------------------------------------------------------------------------------------- sockets
 
 _LISTEN = b"0A"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from launchmon_agent.sensors import proc, sockdiag
+from tests.support.sessions import session_members
 from tests.support.waiting import until
 
 NOBODY = 2**22 + 5  # above the kernel's largest pid
@@ -180,12 +181,12 @@ def test_children_and_the_session() -> None:
     script = "import subprocess,time\nsubprocess.Popen(['sh','-c','sleep 61 & sleep 62'])\ntime.sleep(60)"
     top = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     try:
-        until(lambda: [row.comm for row in proc.session_members(top.pid)][1:] == ["sh", "sleep", "sleep"])
+        until(lambda: [row.comm for row in session_members(top.pid)][1:] == ["sh", "sleep", "sleep"])
         rows = proc.table()
         (shell,) = proc.children(top.pid, rows)
         os.kill(shell.pid, signal.SIGKILL)
         until(lambda: not proc.children(shell.pid))  # the shell is a zombie; its children are orphans
-        assert len(proc.session_members(top.pid)) == 4
+        assert len(session_members(top.pid)) == 4
     finally:
         os.killpg(top.pid, signal.SIGKILL)
         top.wait()

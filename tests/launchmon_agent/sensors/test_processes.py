@@ -18,6 +18,7 @@ from launchmon_agent.events import Gpu, GpuProcess, Gpus, Process
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.sensors.procfiles import ProcessFiles
+from tests.support.sessions import session_members
 from tests.support.waiting import until
 
 SERVER = Path(__file__).parents[2] / "support" / "server.py"
@@ -54,7 +55,7 @@ class Tree:
         self.launcher.stdin.flush()
 
     def end(self) -> None:
-        for row in proc.session_members(self.pid):
+        for row in session_members(self.pid):
             os.kill(row.pid, signal.SIGKILL)
         self.launcher.communicate()
 
@@ -179,7 +180,7 @@ def test_cpu_of_children_that_were_waited_for_is_kept(tree: Callable[..., Tree])
         return found["TP0"].children == {"sleep": 1}
 
     until(burnt)
-    shell = next(row for row in proc.session_members(run.pid) if row.comm == "sh")
+    shell = next(row for row in session_members(run.pid) if row.comm == "sh")
     spent = (shell.cutime + shell.cstime) / proc.TICKS
     assert spent > 0.05
     assert seconds >= spent - 0.03
@@ -190,7 +191,7 @@ def test_a_forked_copy_of_a_rank_is_no_second_rank(tree: Callable[..., Tree]) ->
     sensor = run.sensor(["TP0", "TP1"])
     run.take_titles()
     await_look(sensor, lambda now: now["TP1"].role == "scheduler" and now["TP0"].children == {"sleep": 1})
-    copies = [row for row in proc.session_members(run.pid) if proc.cmdline(row.pid) == ["sglang::scheduler_TP0"]]
+    copies = [row for row in session_members(run.pid) if proc.cmdline(row.pid) == ["sglang::scheduler_TP0"]]
     assert len(copies) == 2
     ranks = [process.rank for process in sensor.sample(time.time(), None).processes if process.role == "scheduler"]
     assert ranks == ["TP0", "TP1"]
