@@ -47,9 +47,7 @@ def package_folders(pid: int, root: str) -> Iterator[str]:
     environ = proc.environ(pid) or {}
     yield from (path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path))
     prefixes = [
-        os.path.dirname(os.path.dirname(path))
-        for path in (interpreter(pid), _link(pid, "exe"))
-        if path is not None
+        os.path.dirname(os.path.dirname(path)) for path in (interpreter(pid), _link(pid, "exe")) if path is not None
     ]
     for prefix in dict.fromkeys((*prefixes[:1], environ.get("VIRTUAL_ENV", ""), *prefixes[1:], "/usr/local", "/usr")):
         if os.path.isabs(prefix):

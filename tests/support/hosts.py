@@ -35,8 +35,13 @@ class Host:
         self.name = name
         self.address = address
         self._outside = subprocess.Popen(
-            ["unshare", *("--net", "--pid", "--mount", "--uts", "--ipc"), *("--fork", "--kill-child", "--mount-proc")]
-            + ["sleep", "inf"],
+            [
+                "unshare",
+                *("--net", "--pid", "--mount", "--uts", "--ipc"),
+                *("--fork", "--kill-child", "--mount-proc"),
+                "sleep",
+                "inf",
+            ],
             stdin=subprocess.DEVNULL,
         )
         try:

@@ -1,4 +1,4 @@
-"""What a person can do with the log, as methods that a screen with a log panel has. The rows are in ``launchmon.actions``."""
+"""What a person can do with the log, as methods of a screen that has a log panel. ``launchmon.actions`` has the rows."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from launchmon.tui.format import sparkline
 from launchmon.tui.widgets.lines import Span
 
-
 ROOMY = 84
 """Cells across a table from which its further curves are worth their room: in a narrower one, numbers are."""
 
