@@ -1,4 +1,4 @@
-"""What a person can do with the log, as methods of a screen that has a log panel. ``launchmon.actions`` has the rows."""
+"""What a person can do with the log, as methods of a screen that has a log panel. The rows are in ``actions``."""
 
 from __future__ import annotations
 
