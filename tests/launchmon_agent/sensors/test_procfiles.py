@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 from collections.abc import Iterator
@@ -42,10 +43,11 @@ def test_each_reading_is_new_and_the_same_as_by_the_number(sleeper: subprocess.P
         assert files.syscall() == proc.syscall(sleeper.pid)
     ours = ProcessFiles(os.getpid(), keep=keep)
     before = ours.memory()
-    held = bytearray(os.urandom(1 << 20) * 16)
-    after = ours.memory()
-    assert before is not None and after is not None and before.anon is not None and after.anon is not None
-    assert after.anon - before.anon > len(held) / 2
+    with mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE) as held:  # not of a heap that has freed some before
+        held.write(os.urandom(1 << 20) * 64)
+        after = ours.memory()
+        assert before is not None and after is not None and before.anon is not None and after.anon is not None
+        assert after.anon - before.anon > len(held) / 2
 
 
 def test_a_zombie_is_told_and_one_that_was_waited_for_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
