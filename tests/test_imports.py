@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from launchmon.connect.bundle import PACKAGES, PLANTED, agent_zip
+from launchmon.connect.bundle import AS_SOURCE, PACKAGES, agent_zip
 from tests.support.importing import SRC, Imported, import_each, modules
 
 AGENT = modules("launchmon_agent")
@@ -129,7 +129,7 @@ def test_the_zip_holds_the_whole_agent_and_what_it_uses_where_the_target_has_non
     assert set(zipfile.ZipFile(bundle).namelist()) == wanted
     held = set(zipfile.ZipFile(compiled).namelist())
     assert {name.removesuffix("c") if name.endswith(".pyc") else name for name in held} == wanted
-    assert {name for name in held if name.endswith(".py")} == {PLANTED}
+    assert {name for name in held if name.endswith(".py")} == AS_SOURCE
 
 
 @pytest.mark.parametrize("name", AGENT)

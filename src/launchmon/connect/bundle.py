@@ -17,8 +17,8 @@ from launchmon_agent.boot import SHIPPED
 PACKAGES = ("pynvml",)
 """Modules of one file that the agent uses where the target has none of its own."""
 
-PLANTED = "launchmon_agent/stacks/hook/sitecustomize.py"
-"""Is written into a file for the server's Python, which may be another one: as source."""
+AS_SOURCE = frozenset(("launchmon_agent/stacks/hook/sitecustomize.py", "launchmon_agent/log/regex_worker.py"))
+"""What another Python is given to run: the hook by the server's own, the worker by a child without packages."""
 
 BYTECODE = int.from_bytes(MAGIC_NUMBER[:2], "little")
 """As the stub says it (``boot.READY``)."""
@@ -40,7 +40,7 @@ def agent_zip(*, compiled: bool, deflated: bool) -> bytes:
             if path.is_file() and "__pycache__" not in path.parts:
                 name = f"launchmon_agent/{path.relative_to(folder)}"
                 _add(bundle, name, path, compiled=compiled)
-                if compiled and name == PLANTED:
+                if compiled and name in AS_SOURCE:
                     _add(bundle, name, path, compiled=False)
         for name in PACKAGES:
             spec = importlib.util.find_spec(name)
