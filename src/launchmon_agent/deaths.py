@@ -46,6 +46,10 @@ class Deaths:
         """When this process ended; None when that was not seen."""
         return None if start_time is None else self._at.get((pid, start_time))
 
+    def watches(self, pid: int, start_time: float | None) -> bool:
+        """Whether its end will be noticed, or is about to be."""
+        return start_time is not None and (pid, start_time) in self._open
+
     def close(self) -> None:
         for descriptor in self._open.values():
             asyncio.get_running_loop().remove_reader(descriptor)

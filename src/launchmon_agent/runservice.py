@@ -98,8 +98,11 @@ class RunService:
         """Make way for another attempt on this port: save the evidence, end the run, see that it has let go of all.
 
         Raises :class:`Refused` that names what is in the way. Only a foreign server on the port is found before the
-        kill; the rest is what the kill could not end, and GPU memory that does not come back.
+        kill; the rest is what the kill could not end, and GPU memory that does not come back. A kill that is under way
+        already, for a client that may be gone, is waited for.
         """
+        while self._killing:
+            await asyncio.sleep(0.1)
         model = self.watch.model
         alive = {one.pid for one in (model.processes.processes if model.processes else ()) if one.state != "Z"}
         await asyncio.to_thread(refuse_foreign_port, port, alive)

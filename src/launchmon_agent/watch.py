@@ -170,8 +170,10 @@ class Watch:
     async def _sample_once(self) -> None:
         began = time.monotonic()  # the wall clock may be set meanwhile, by an hour
         self._mind_the_clock(began)
-        for event in await self._in("sensors", self._sample, self._clock()):
-            self.emit(self._completed(event) if isinstance(event, Exit) else event)
+        found = await self._in("sensors", self._sample, self._clock())
+        seen = self._clock()
+        for event in found:
+            self.emit(self._completed(event, seen) if isinstance(event, Exit) else event)
             if isinstance(event, Processes):
                 self._deaths.watch(event.processes)
         self._judge()
@@ -225,11 +227,17 @@ class Watch:
         beats = self.model.heartbeat.beats if self.model.heartbeat else ()
         return any(beat.running or beat.waiting for beat in beats)
 
-    def _completed(self, exit_: Exit) -> Exit:
-        """With the moment and the status that others than the sensor know."""
+    def _completed(self, exit_: Exit, seen: float) -> Exit:
+        """With the moment and the status that others than the sensor know. ``seen``: when the sample was there.
+
+        A process that ended while the sample was taken may not have been noticed here yet: it went after all that were,
+        and not when the sample began.
+        """
         at = self._deaths.at(exit_.pid, exit_.start_time)
+        if at is None:
+            at = seen if self._deaths.watches(exit_.pid, exit_.start_time) else exit_.at
         code = self._exit_code(exit_.pid) if exit_.code is None else exit_.code
-        return dataclasses.replace(exit_, at=exit_.at if at is None else at, code=code)
+        return dataclasses.replace(exit_, at=at, code=code)
 
     def _sample(self, now: float) -> list[Event]:
         if self._sensors is None:
