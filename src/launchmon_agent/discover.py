@@ -106,8 +106,15 @@ def select(
     tmux: str | None = None,
 ) -> Found:
     """The one that is meant; with no selector the only one. Raises :class:`Refused` that lists the candidates."""
+    given = {"id": run, "process": pid, "port": port, "tmux pane": tmux}
+    asked = " and ".join(f"{name} {value}" for name, value in given.items() if value is not None)
     if not found:
-        raise Refused("No SGLang server is running here", "none was started, or it has ended", "launchmon runs")
+        what = (
+            f"No server here has {asked}: no SGLang server is running here"
+            if asked
+            else "No SGLang server is running here"
+        )
+        raise Refused(what, "none was started, or it has ended", "launchmon runs")
     meant = list(found)
     for value, wanted in (
         (run, lambda one: run in (one.run_id, f"pid-{one.pid}") or (one.run_id is not None and str(run) in one.run_id)),
@@ -122,8 +129,6 @@ def select(
         meant = [one for one in (meant or found) if owner in one.pids] or meant
     if len(meant) == 1:
         return meant[0]
-    given = {"id": run, "process": pid, "port": port, "tmux pane": tmux}
-    asked = " and ".join(f"{name} {value}" for name, value in given.items() if value is not None)
     if meant:
         what = f"Several servers are meant by {asked}" if asked else "Several servers are running here"
         cause = "one has to be chosen"

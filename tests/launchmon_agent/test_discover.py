@@ -87,6 +87,8 @@ def test_several_are_listed_without_secrets() -> None:
 def test_what_is_not_there(selector: dict[str, object], said: str) -> None:
     with pytest.raises(Refused, match=said):
         select(ALL, **selector)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=f"{said}: no SGLang server is running here"):
+        select([], **selector)  # type: ignore[arg-type]
 
 
 def test_two_servers_of_one_port_are_told_apart_by_who_listens_there() -> None:
