@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-OWN = {"LAUNCHMON_TEST_CACHE", "LAUNCHMON_REQUIRE_REAL"}
+OWN = {"LAUNCHMON_TEST_CACHE", "LAUNCHMON_TEST_EXPLORE", "LAUNCHMON_REQUIRE_REAL"}
 """Variables that tests themselves take."""
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launchmon import answers
@@ -34,9 +34,10 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.events import KINDS, Action, Event, Notice, Process, Processes, Run, Verdict
 from launchmon_agent.wire import MAX_LINE
 from tests.support.fake_pipe import FakePipe, Pipes, hello
+from tests.support.hostile_text import BOUNDED, EXPLORED
 from tests.support.tui_rig import Rig
 
-FUZZ = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+FUZZ = settings(BOUNDED, max_examples=EXPLORED or 60)
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\n\u202e\u2066\x00[bold]x[/]"
 TEXTS = st.sampled_from(["", "TP0", "TP99999999999", EVIL, "A" * 5000, "é😀" * 40, "ready", "scheduler", "launcher"])

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import random
 import re
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-BOUNDED = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck), database=None)
-"""For all property tests: enough to find what is wrong in a grammar of a few dozen pieces, in about a second each."""
+EXPLORED = int(os.environ.get("LAUNCHMON_TEST_EXPLORE", "0"))
+BOUNDED = settings(
+    deadline=None,
+    max_examples=EXPLORED or 150,
+    derandomize=not EXPLORED,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+"""For all property tests: enough to find what is wrong in a grammar of a few dozen pieces, in about a second each.
+
+The same examples each time, since a test that fails once in twenty runs blames a change that did no harm. With
+``LAUNCHMON_TEST_EXPLORE=5000`` so many new ones."""
 
 OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"

@@ -14,6 +14,8 @@ GIB = 1024**3
 
 _SPARKS = "▁▂▃▄▅▆▇"  # without █, with which rows above each other run together
 _SPACES = re.compile(r"\s+")
+_JOINER = "\u200d"
+"""Zero width joiner. Rich gives what follows it no cells, whatever that is; most terminals draw it in its own."""
 
 
 def duration(seconds: float | None) -> str:
@@ -154,6 +156,7 @@ def clip(text: str, width: int) -> str:
     """At most ``width`` cells; what was cut off is said by ``…``."""
     if width <= 0:
         return ""
+    text = text.replace(_JOINER, "")
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1).rstrip() + "…"
@@ -170,6 +173,7 @@ def fit(text: str, width: int, align: str = "left") -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Words over lines of at most ``width`` cells; a longer word is broken. At least one line."""
     width = max(1, width)
+    text = text.replace(_JOINER, "")
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
