@@ -27,12 +27,18 @@ def check_values(name: str, flag: Flag, values: Sequence[str]) -> None:
         if flag.takes == MAYBE:
             return
         kind = f"one of {', '.join(flag.choices)}" if flag.choices else f"a value ({flag.type or 'text'})"
-        raise Refused(f"{name} needs {kind}", flag.help or "it stands alone", f"--add {name}={flag.choices[0] if flag.choices else 'VALUE'}")
+        raise Refused(
+            f"{name} needs {kind}",
+            flag.help or "it stands alone",
+            f"--add {name}={flag.choices[0] if flag.choices else 'VALUE'}",
+        )
     if flag.takes == VALUE and len(values) > 1:
         raise Refused(f"{name} takes one value, not {len(values)}", " ".join(values))
     for value in values:
         if not _is_of_type(value, flag.type):
-            raise Refused(f"{name} takes {_TYPES[flag.type or '']}, and {value!r} is none", flag.help or "it is of that type")
+            raise Refused(
+                f"{name} takes {_TYPES[flag.type or '']}, and {value!r} is none", flag.help or "it is of that type"
+            )
         if flag.choices and value not in flag.choices:
             near = FlagList(tuple(Flag(choice) for choice in flag.choices)).nearest(value, count=1)
             raise Refused(
