@@ -20,22 +20,33 @@ Span = tuple[str, str]
 
 Row = tuple[Span, ...]
 
-TONES = (
-    "plain",
-    "strong",
-    "muted",
-    "good",
-    "busy",
-    "data",
-    "curve",
-    "warn",
-    "bad",
-    "title",
-    "key",
-    "hit",
-    "badge",
-)
-"""Meanings, not colours: a theme gives each its looks; whoever uses one adds a glyph or a word that says the same."""
+LOOKS = {
+    "plain": "",
+    "strong": "bold",
+    "muted": "$text-muted",
+    "good": "$text-success",
+    "busy": "bold $text-primary",
+    "data": "$text-primary",
+    "curve": "$secondary 60%",
+    "warn": "$text-warning",
+    "bad": "bold $text-error",
+    "title": "bold $text-muted",
+    "key": "bold $text-accent",
+    "hit": "reverse",
+    "badge": "bold reverse $text-warning",
+}
+"""Tones and how they look, in Textual's words for a style and the theme's variables.
+
+Meanings, not colours: a theme gives each its looks; whoever uses one adds a glyph or a word that says the same.
+They are no component classes: for each of those, Textual resolves the whole stylesheet anew in every panel.
+"""
+
+_ANSI_LOOKS = {"muted": "dim $text-muted", "curve": "$secondary"}
+"""Where the terminal's own colours cannot be blended."""
+
+_FOCUSED_LOOKS = {"title": "bold $text-accent"}
+
+TONES = tuple(LOOKS)
 
 _UNSAFE = "�"
 
@@ -145,26 +156,10 @@ class Lines(Widget):
     """Shows rows given to :meth:`show`. Its content height is the number of rows."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES = {f"tone--{tone}" for tone in TONES}  # noqa: RUF012  (Textual's own convention)
     DEFAULT_CSS = """
     Lines {
         height: auto;
         width: 1fr;
-        & > .tone--strong { text-style: bold; }
-        & > .tone--muted { color: $text-muted; }
-        & > .tone--good { color: $text-success; }
-        & > .tone--busy { color: $text-primary; text-style: bold; }
-        & > .tone--data { color: $text-primary; }
-        & > .tone--curve { color: $secondary 60%; }
-        & > .tone--warn { color: $text-warning; }
-        & > .tone--bad { color: $text-error; text-style: bold; }
-        & > .tone--title { color: $text-muted; text-style: bold; }
-        & > .tone--key { color: $text-accent; text-style: bold; }
-        & > .tone--hit { text-style: reverse; }
-        & > .tone--badge { color: $text-warning; text-style: bold reverse; }
-        &:ansi > .tone--muted { text-style: dim; }
-        &:ansi > .tone--curve { color: $secondary; }
-        &:focus > .tone--title { color: $text-accent; }
     }
     """
 
@@ -220,7 +215,16 @@ class Lines(Widget):
         return strip.adjust_cell_length(width, self._look("", lambda: self.rich_style))
 
     def tone(self, name: str) -> Style:
-        return self._look(name, lambda: self.get_component_rich_style(f"tone--{name}"))
+        return self._look(name, lambda: self._looks_of(name))
+
+    def _looks_of(self, tone: str) -> Style:
+        look = LOOKS[tone]
+        if self.app.native_ansi_color:
+            look = _ANSI_LOOKS.get(tone, look)
+        if self.has_focus:
+            look = _FOCUSED_LOOKS.get(tone, look)
+        style = self.visual_style + self.app.stylesheet.parse_style(look)
+        return style.rich_style
 
     def _look(self, name: str, find: Callable[[], Style]) -> Style:
         style = self._looks.get(name)
