@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support import parsed_css
 
 OWN = {"LAUNCHMON_TEST_CACHE", "LAUNCHMON_TEST_EXPLORE", "LAUNCHMON_REQUIRE_REAL"}
 """Variables that tests themselves take."""
@@ -30,6 +33,17 @@ def _private_environment() -> Iterator[None]:
                 patch.delenv(variable)
         yield
     shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fast_screens() -> Iterator[None]:
+    """A third of a TUI test's time went into parsing the same CSS and looking for cycles among its rules."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 100)
+    with pytest.MonkeyPatch.context() as patch:
+        parsed_css.share(patch)
+        yield
+    gc.set_threshold(*before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
