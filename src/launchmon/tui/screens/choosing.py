@@ -24,7 +24,11 @@ T = TypeVar("T")
 
 
 class ChoosingScreen(DescribedScreen, Generic[T]):
-    """``T`` is an item of the list. Widgets are named NAME-list and so on, and the result ``result_id``."""
+    """``T`` is an item of the list. Widgets are named NAME-list and so on, and the result ``result_id``.
+
+    The two screens of this kind have different ids for the actions that move about, since a person's own keys may
+    name them: each gives its ids to the methods here.
+    """
 
     def __init__(self, name: str, top: Widget, result_id: str) -> None:
         super().__init__()
@@ -79,6 +83,24 @@ class ChoosingScreen(DescribedScreen, Generic[T]):
     def _select(self, place: int) -> None:
         self._selected = max(0, min(place, len(self.items) - 1))
         self._draw_list()
+
+    def select_above(self) -> None:
+        self._select(self._selected - 1)
+
+    def select_below(self) -> None:
+        self._select(self._selected + 1)
+
+    def select_first(self) -> None:
+        self._select(0)
+
+    def select_last(self) -> None:
+        self._select(len(self.items) - 1)
+
+    def result_page_up(self) -> None:
+        self._result.scroll_pages(-1)
+
+    def result_page_down(self) -> None:
+        self._result.scroll_pages(1)
 
     def _close_prompt(self) -> None:
         self._typed_refusal = None

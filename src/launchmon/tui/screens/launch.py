@@ -266,23 +266,12 @@ class LaunchScreen(ChoosingScreen[Item]):
     def action_leave_launch(self) -> None:
         self.app.pop_screen()
 
-    def action_field_up(self) -> None:
-        self._select(self._selected - 1)
-
-    def action_field_down(self) -> None:
-        self._select(self._selected + 1)
-
-    def action_field_first(self) -> None:
-        self._select(0)
-
-    def action_field_last(self) -> None:
-        self._select(len(self.items) - 1)
-
-    def action_result_up(self) -> None:
-        self._result.scroll_pages(-1)
-
-    def action_result_down(self) -> None:
-        self._result.scroll_pages(1)
+    action_field_up = ChoosingScreen.select_above
+    action_field_down = ChoosingScreen.select_below
+    action_field_first = ChoosingScreen.select_first
+    action_field_last = ChoosingScreen.select_last
+    action_result_up = ChoosingScreen.result_page_up
+    action_result_down = ChoosingScreen.result_page_down
 
     def _use(self) -> None:
         self.action_field_edit()

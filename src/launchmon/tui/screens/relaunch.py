@@ -254,23 +254,12 @@ class RelaunchScreen(ChoosingScreen[Item]):
     def action_leave_relaunch(self) -> None:
         self.app.pop_screen()
 
-    def action_choice_up(self) -> None:
-        self._select(self._selected - 1)
-
-    def action_choice_down(self) -> None:
-        self._select(self._selected + 1)
-
-    def action_choice_first(self) -> None:
-        self._select(0)
-
-    def action_choice_last(self) -> None:
-        self._select(len(self.items) - 1)
-
-    def action_plan_up(self) -> None:
-        self._result.scroll_pages(-1)
-
-    def action_plan_down(self) -> None:
-        self._result.scroll_pages(1)
+    action_choice_up = ChoosingScreen.select_above
+    action_choice_down = ChoosingScreen.select_below
+    action_choice_first = ChoosingScreen.select_first
+    action_choice_last = ChoosingScreen.select_last
+    action_plan_up = ChoosingScreen.result_page_up
+    action_plan_down = ChoosingScreen.result_page_down
 
     def _use(self) -> None:
         self.action_flip()
