@@ -141,7 +141,7 @@ async def test_hits_are_toned_on_the_screen() -> None:
 async def test_search_for_an_expression() -> None:
     async with running(long_log()) as rig:
         await rig.press("slash", "ctrl+r")
-        assert rig.text("search-kind") == " regex/"
+        assert rig.text("log-prompt-label") == " regex/"
         await rig.press(*"line 99$|line 12", "space", "enter")
         assert 12 in numbers(rig)
         await rig.press("slash", *"(", "enter")

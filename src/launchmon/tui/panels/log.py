@@ -287,7 +287,7 @@ class LogPanel(Vertical):
 
     def ask(self, what: str = "search") -> None:
         """Open the prompt for a search, a filter or a place."""
-        self._prompt.ask(what)
+        self._prompt.ask_for(what)
 
     def leave(self) -> bool:
         """Close what is open, one thing at a time: prompt, search, filters. False when there was nothing."""

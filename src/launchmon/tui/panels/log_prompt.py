@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.message import Message
-from textual.widgets import Input
 
-from launchmon.tui.widgets.lines import Lines
+from launchmon.tui.widgets.prompt import Field, Prompt
 
 SIGNS = {"search": "/", "search-back": "\\", "only": "&", "go": ":"}
 """What is asked for → the sign in front, which is also the key that asks."""
@@ -18,81 +15,47 @@ PATTERNS = ("search", "search-back", "only")
 """Questions whose answer can be a regular expression."""
 
 
-class _Field(Input):
-    BINDINGS: ClassVar = [("escape", "close", "close"), ("ctrl+r", "kind", "text or regular expression")]
-
-    class Closed(Message):
-        pass
+class _PatternField(Field):
+    BINDINGS: ClassVar = [("ctrl+r", "kind", "text or regular expression")]
 
     class Kind(Message):
         """The field is to take the other kind of pattern."""
-
-    def action_close(self) -> None:
-        self.post_message(self.Closed())
 
     def action_kind(self) -> None:
         self.post_message(self.Kind())
 
 
-class LogPrompt(Horizontal):
-    """:meth:`ask` shows it; it ends with :class:`Answered`. Enter answers, Esc closes, ^R switches to expressions."""
+class LogPrompt(Prompt):
+    """A prompt whose answer can be a regular expression: ^R switches to that, and back."""
 
-    DEFAULT_CSS = """
-    LogPrompt { display: none; height: 1; background: $panel; }
-    LogPrompt.-open { display: block; }
-    LogPrompt Lines { width: auto; background: $panel; }
-    LogPrompt Input { width: 1fr; background: $panel; }
-    """
+    FIELD = _PatternField
+    GAP = ""
 
-    class Answered(Message):
-        """``text`` is None when the person left without an answer."""
+    class Answered(Prompt.Answered):
+        """``regex``: ``text`` is an expression."""
 
         def __init__(self, what: str, text: str | None, regex: bool) -> None:
-            super().__init__()
-            self.what = what
-            self.text = text
+            super().__init__(what, text)
             self.regex = regex
 
     def __init__(self) -> None:
-        super().__init__(id="search-bar")
-        self._sign = Lines(id="search-kind")
-        self._field = _Field(id="search", compact=True)
-        self._field.cursor_blink = False
-        self._what = "search"
+        super().__init__(id="log-prompt")
         self._regex = False
 
-    def compose(self) -> ComposeResult:
-        yield self._sign
-        yield self._field
-
-    @property
-    def open(self) -> bool:
-        return self.has_class("-open")
-
-    def ask(self, what: str) -> None:
+    def ask_for(self, what: str) -> None:
         """``what`` is one of :data:`SIGNS`."""
-        self._what = what
-        self.add_class("-open")
-        self._field.value = ""
-        self._say_kind()
-        self._field.focus()
+        self.ask(what, self._label_of(what))
 
-    def close(self) -> None:
-        self.remove_class("-open")
+    def _label_of(self, what: str) -> str:
+        return f"{'regex' if self._takes_regex(what) else ''}{SIGNS[what]}"
 
-    def _say_kind(self) -> None:
-        regex = "regex" if self._regex and self._what in PATTERNS else ""
-        self._sign.show([((f" {regex}{SIGNS[self._what]}", "key"),)])
+    def _takes_regex(self, what: str) -> bool:
+        return self._regex and what in PATTERNS
 
-    def on__field_closed(self, event: _Field.Closed) -> None:
-        event.stop()
-        self.post_message(self.Answered(self._what, None, self._regex))
-
-    def on__field_kind(self, event: _Field.Kind) -> None:
+    def on__pattern_field_kind(self, event: _PatternField.Kind) -> None:
         event.stop()
         self._regex = not self._regex
-        self._say_kind()
+        self._say(self._label_of(self._what))
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.post_message(self.Answered(self._what, event.value, self._regex and self._what in PATTERNS))
+    def _answer(self, text: str | None) -> None:
+        self.post_message(self.Answered(self._what, text, self._takes_regex(self._what)))

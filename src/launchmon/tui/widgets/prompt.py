@@ -12,17 +12,21 @@ from textual.widgets import Input
 from launchmon.tui.widgets.lines import Lines
 
 
-class _Field(Input):
-    BINDINGS: ClassVar = [("escape", "leave", "close"), ("tab", "complete", "complete")]
+class Field(Input):
+    BINDINGS: ClassVar = [("escape", "leave", "close")]
 
     class Left(Message):
         pass
 
-    class Tabbed(Message):
-        pass
-
     def action_leave(self) -> None:
         self.post_message(self.Left())
+
+
+class _CompletedField(Field):
+    BINDINGS: ClassVar = [("tab", "complete", "complete")]
+
+    class Tabbed(Message):
+        pass
 
     def action_complete(self) -> None:
         self.post_message(self.Tabbed())
@@ -31,6 +35,12 @@ class _Field(Input):
 class Prompt(Horizontal):
     """:meth:`ask` shows it. It then says :class:`Edited` at every change, :class:`Completed` at Tab, and ends with
     :class:`Answered`."""
+
+    FIELD: ClassVar[type[Field]] = _CompletedField
+    """What the text is typed into, with its keys."""
+
+    GAP: ClassVar[str] = " "
+    """Between the label and the text."""
 
     DEFAULT_CSS = """
     Prompt { display: none; height: 1; background: $panel; }
@@ -61,10 +71,10 @@ class Prompt(Horizontal):
             self.what = what
             self.text = text
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
+    def __init__(self, *, id: str) -> None:  # noqa: A002  (Textual's name)
         super().__init__(id=id)
-        self._label = Lines()
-        self._field = _Field(compact=True, select_on_focus=False)
+        self._label = Lines(id=f"{id}-label")
+        self._field = self.FIELD(compact=True, select_on_focus=False)
         self._field.cursor_blink = False
         self._what = ""
 
@@ -83,11 +93,14 @@ class Prompt(Horizontal):
     def ask(self, what: str, label: str, text: str = "") -> None:
         """``what`` names the question in the messages; ``text`` is a first answer that can be edited."""
         self._what = what
-        self._label.show([((f" {label} ", "key"),)])
-        self._label.refresh(layout=True)  # another label is as wide as it is, also where it was hidden until now
+        self._say(label)
         self.add_class("-open")
         self.put(text)
         self._field.focus()
+
+    def _say(self, label: str) -> None:
+        self._label.show([((f" {label}{self.GAP}", "key"),)])
+        self._label.refresh(layout=True)  # another label is as wide as it is, also where it was hidden until now
 
     def put(self, text: str) -> None:
         """In place of what is typed."""
@@ -105,12 +118,15 @@ class Prompt(Horizontal):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Answered(self._what, event.value))
+        self._answer(event.value)
 
-    def on__field_tabbed(self, event: _Field.Tabbed) -> None:
+    def on__completed_field_tabbed(self, event: _CompletedField.Tabbed) -> None:
         event.stop()
         self.post_message(self.Completed(self._what, self._field.value))
 
-    def on__field_left(self, event: _Field.Left) -> None:
+    def on_field_left(self, event: Field.Left) -> None:
         event.stop()
-        self.post_message(self.Answered(self._what, None))
+        self._answer(None)
+
+    def _answer(self, text: str | None) -> None:
+        self.post_message(self.Answered(self._what, text))
