@@ -1,7 +1,8 @@
 """The moment at which each process of a run ends, to the millisecond: the first to go is the cause, the rest follow.
 
 A pidfd becomes readable when its process ends (pidfd_open(2), Linux 5.3), also for processes that are not our children.
-Where there are none, nothing is known here and the sensor's own second has to do.
+Where there are none, nothing is known here and the sensor's own second has to do: an old kernel, or a Python that was
+built for one.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Deaths:
                 continue
             try:
                 descriptor = os.pidfd_open(process.pid)
-            except OSError:
-                continue  # gone meanwhile, or a kernel without pidfds
+            except (OSError, AttributeError):  # gone meanwhile, or there are no pidfds
+                continue
             if not proc.same_process(*key):
                 os.close(descriptor)
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -55,3 +56,13 @@ async def test_an_end_that_was_noticed_keeps_its_moment(sleeper: subprocess.Pope
 
 async def test_an_end_that_nobody_watched_for_is_as_the_sensor_says() -> None:
     assert Watch(RUN, sensors(), None)._completed(Exit(10.0, 7, 1.0, "launcher"), seen=12.5).at == 10.0
+
+
+async def test_a_python_that_knows_no_pidfds_leaves_it_to_the_sensor(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    deaths, one = Deaths(lambda: 11.0, lambda: None), process(sleeper)
+    deaths.watch([one])
+    assert not deaths.watches(one.pid, one.start_time)
+    assert deaths.at(one.pid, one.start_time) is None
