@@ -19,6 +19,7 @@ import gzip
 import os
 import re
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, cast
@@ -44,6 +45,9 @@ _VERDICT = encode(Verdict(at=0.0)).partition(b",")[0]
 
 _SAMPLE = tuple(b'{"kind":"%s",' % kind.encode("ascii") for kind in sorted(SAMPLES))
 """How lines with samples begin."""
+
+_DAMAGED = (OSError, EOFError, zlib.error)
+"""What reading a part raises that is not there, or a compressed one that is cut short or was written over."""
 
 _PART = re.compile(r"^events-(?P<number>\d{4,})(?P<thin>\.thin)?\.jsonl(?P<gz>\.gz)?$")
 
@@ -139,28 +143,28 @@ class Recording:
         self._housekeeping.start()
 
     def _tidy(self) -> None:
-        """Compresses closed parts and thins the oldest. What fails stays as it is, readable."""
-        with contextlib.suppress(OSError, EOFError):
-            for _, path in _parts(self._directory):
-                if not path.endswith(".gz"):
+        """Compresses closed parts and thins the oldest. What fails stays as it is, readable, and stops no other."""
+        for _, path in _parts(self._directory):
+            if not path.endswith(".gz"):
+                with contextlib.suppress(*_DAMAGED):
                     _rewrite(path, path + ".gz", thin=False)
-            parts = [path for _, path in _parts(self._directory)]
-            total = sum(os.path.getsize(path) for path in parts)
-            for path in parts[:-1]:
-                if total <= self._cap:
-                    break
-                if not path.endswith(".thin.jsonl.gz"):
-                    thin = path.removesuffix(".jsonl.gz") + ".thin.jsonl.gz"
-                    total -= os.path.getsize(path)
+        parts = [path for _, path in _parts(self._directory)]
+        sizes = {path: size for path in parts if (size := _size(path)) is not None}
+        for path in parts[:-1]:
+            if sum(sizes.values()) <= self._cap:
+                break
+            if not path.endswith(".thin.jsonl.gz"):
+                thin = path.removesuffix(".jsonl.gz") + ".thin.jsonl.gz"
+                with contextlib.suppress(*_DAMAGED):
                     _rewrite(path, thin, thin=True)
-                    total += os.path.getsize(thin)
+                    sizes[path] = os.path.getsize(thin)
 
 
 def read_events(directory: RunDirectory) -> Iterator[Event]:
     """The recording from its beginning, a line at a time. Lines that are no events are passed over."""
     for path in [*(path for _, path in _parts(directory)), directory.events]:
         # a part may be compressed or thinned just now, or damaged: what can be read is read
-        with contextlib.suppress(OSError), _open_part(path) as file:
+        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
             yield from _events(file)
 
 
@@ -171,7 +175,7 @@ def shareable_lines(directory: RunDirectory) -> Iterator[bytes]:
     left out.
     """
     for path in [*(path for _, path in _parts(directory)), directory.events]:
-        with contextlib.suppress(OSError, EOFError), _open_part(path) as file:
+        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
             for line in file:
                 if line.startswith(_SAMPLE) and line.endswith(b"\n"):
                     yield line
@@ -183,7 +187,7 @@ def shareable_lines(directory: RunDirectory) -> Iterator[bytes]:
 def happenings(directory: RunDirectory) -> Iterator[Event]:
     """The recording without its samples, which are most of it and are not even decoded."""
     for path in [*(path for _, path in _parts(directory)), directory.events]:
-        with contextlib.suppress(OSError), _open_part(path) as file:
+        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
             yield from _events(line for line in file if not line.startswith(_SAMPLE))
 
 
@@ -191,7 +195,7 @@ def last_verdict(directory: RunDirectory) -> Verdict | None:
     """The newest verdict. Parts are searched from the newest on, without decoding what is no verdict."""
     for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
         newest = b""
-        with contextlib.suppress(OSError, EOFError), _open_part(path) as file:
+        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
             for line in file:
                 if line.startswith(_VERDICT) and line.endswith(b"\n"):
                     newest = line
@@ -208,7 +212,7 @@ def samples_since(directory: RunDirectory, kind: str, since: float, most: int) -
     found: list[Event] = []
     for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
         lines: deque[bytes] = deque(maxlen=most - len(found))
-        with contextlib.suppress(OSError, EOFError), _open_part(path) as file:
+        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
             lines.extend(line for line in file if line.startswith(begin))
         here = list(_events(lines))
         newer = [event for event in here if event.at > since]
@@ -219,13 +223,10 @@ def samples_since(directory: RunDirectory, kind: str, since: float, most: int) -
 
 
 def _events(file: Iterable[bytes]) -> Iterator[Event]:
-    try:
-        for line in file:
-            if line.endswith(b"\n"):
-                with contextlib.suppress(Malformed):
-                    yield decode(line)
-    except EOFError:  # a compressed part that ends early
-        return
+    for line in file:
+        if line.endswith(b"\n"):
+            with contextlib.suppress(Malformed):
+                yield decode(line)
 
 
 def _parts(directory: RunDirectory) -> list[tuple[int, str]]:
@@ -240,6 +241,13 @@ def _parts(directory: RunDirectory) -> list[tuple[int, str]]:
         if match:
             found[int(match["number"])] = os.path.join(directory.path, name)
     return sorted(found.items())
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return None
 
 
 def _open_part(path: str) -> IO[bytes]:

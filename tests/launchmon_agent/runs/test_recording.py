@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
 
 import pytest
 
+from launchmon_agent.codec import encode
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, Host, Mark, Notice, Verdict
 from launchmon_agent.runs import recording as recordings
 from launchmon_agent.runs.directory import RunDirectory
-from launchmon_agent.runs.recording import Recording, last_verdict, read_events
+from launchmon_agent.runs.recording import (
+    Recording,
+    happenings,
+    last_verdict,
+    read_events,
+    samples_since,
+    shareable_lines,
+)
 
 
 @pytest.fixture
@@ -204,3 +213,34 @@ def test_a_damaged_part_gives_what_can_be_read(directory: RunDirectory, troubles
     assert read[0] == "0"
     assert read[-1] == "after"
     assert 1 < len(read) < 5001
+
+
+def write_damaged_part(directory: RunDirectory, events: list[Event]) -> None:
+    """The first part, compressed, with bytes behind these events that no compression makes."""
+    packer = zlib.compressobj(wbits=31)
+    data = packer.compress(b"".join(map(encode, events))) + packer.flush(zlib.Z_SYNC_FLUSH)
+    with open(os.path.join(directory.path, "events-0001.jsonl.gz"), "wb") as file:
+        file.write(data + b"\xff" * 64)  # "invalid block type" to zlib
+
+
+def test_a_part_that_was_written_over_gives_what_lies_before(directory: RunDirectory) -> None:
+    write_damaged_part(directory, notices(*(str(number) for number in range(10_000))))
+    write(directory, b'{"kind":"notice","at":9,"text":"after"}\n')
+    read = texts(directory)
+    assert (read[0], read[-1]) == ("0", "after")
+    assert 1 < len(read) <= 10_001
+    assert len(list(happenings(directory))) == len(list(shareable_lines(directory))) == len(read)
+    assert last_verdict(directory) is None
+    assert samples_since(directory, "host", 0.0, 10) == []
+
+
+def test_a_damaged_part_does_not_keep_the_others_from_being_thinned(
+    directory: RunDirectory, troubles: list[str]
+) -> None:
+    write_damaged_part(directory, samples(200))
+    for _ in range(3):
+        recording = Recording(directory, troubles.append, part_size=6000, cap=1)
+        recording.append(*samples(200))
+        recording.close()  # waits for the housekeeping
+    names = os.listdir(directory.path)
+    assert {"events-0001.jsonl.gz", "events-0002.thin.jsonl.gz", "events-0003.thin.jsonl.gz"} <= set(names)
