@@ -86,11 +86,13 @@ class Peer:
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line; ``b""`` at the end, or when a line is longer than :data:`wire.MAX_LINE`."""
+    """The next whole line; ``b""`` at the end, also where that tears a line, or when one is longer than
+    :data:`wire.MAX_LINE`."""
     try:
-        return await reader.readline()
+        line = await reader.readline()
     except (ValueError, ConnectionError):
         return b""
+    return line if line.endswith(b"\n") else b""  # passed on, a torn line would make one with whatever is sent next
 
 
 def plain(value: Any) -> Any:

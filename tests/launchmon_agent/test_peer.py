@@ -11,7 +11,7 @@ import pytest
 
 from launchmon_agent import wire
 from launchmon_agent.errors import Refused
-from launchmon_agent.peer import Peer
+from launchmon_agent.peer import Peer, read_line
 from launchmon_agent.wire import Request
 
 
@@ -64,3 +64,10 @@ async def test_a_client_may_be_silent_where_nothing_is_in_between(client: Client
     assert pending
     client.writer.close()
     await talk
+
+
+async def test_a_line_that_the_end_tears_is_none(client: Client) -> None:
+    client.peer.send(b'{"kind":"notice"}\n{"kind":"gp')
+    client.peer.close()
+    assert await read_line(client.reader) == b'{"kind":"notice"}\n'
+    assert await read_line(client.reader) == b""
