@@ -14,6 +14,7 @@ from typing import Any
 from launchmon_agent import lifetime
 from launchmon_agent.errors import Refused
 from launchmon_agent.peer import plain
+from launchmon_agent.redaction import redacted_refusal
 from launchmon_agent.runs.journal import Journal
 from launchmon_agent.wire import Request
 
@@ -74,14 +75,17 @@ class Actions:
         try:
             value = await work()
         except Refused as refused:
-            await asyncio.to_thread(self._journal.end, action, request.do, "refused", refused.as_json())
+            await asyncio.to_thread(self._refused, action, request.do, refused)
             raise
         except Exception as error:
             failed = Refused(f"the {request.do} failed: {type(error).__name__}: {error}", "a fault in launchmon")
-            await asyncio.to_thread(self._journal.end, action, request.do, "refused", failed.as_json())
+            await asyncio.to_thread(self._refused, action, request.do, failed)
             raise
         await asyncio.to_thread(self._journal.end, action, request.do, "done", plain(value))
         return value
+
+    def _refused(self, action: str, do: str, refused: Refused) -> None:
+        self._journal.end(action, do, "refused", redacted_refusal(refused).as_json())
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

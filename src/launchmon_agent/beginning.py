@@ -15,6 +15,7 @@ from launchmon_agent.discover import discover
 from launchmon_agent.errors import Refused
 from launchmon_agent.installed import interpreter
 from launchmon_agent.preflight.look import at_once, look
+from launchmon_agent.redaction import redacted_refusal
 from launchmon_agent.runs import checks, directory
 from launchmon_agent.runs.flaglist import flag_list
 from launchmon_agent.runs.launch import prepare
@@ -114,7 +115,7 @@ def _plan(argv: list[str], env: Mapping[str, str | None], cwd: str, environ: Map
     try:
         plan = prepare(argv, env=env, cwd=cwd, environ=environ)
     except Refused as refused:
-        return {"refused": refused.as_json(), "findings": [], "preparations": []}
+        return {"refused": redacted_refusal(refused).as_json(), "findings": [], "preparations": []}
     return {
         "refused": None,
         "findings": [finding.as_json() for finding in look(plan)],

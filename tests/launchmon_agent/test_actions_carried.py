@@ -118,3 +118,13 @@ def test_entries_are_private_and_old_ones_go(folder: Path) -> None:
     os.utime(entry, (1.0, 1.0))
     Journal(str(folder)).begin(OTHER, "dump")
     assert sorted(path.name for path in folder.iterdir()) == [f"{OTHER}.json"]
+
+
+async def test_a_refusal_is_kept_without_secrets(folder: Path) -> None:
+    async def work() -> None:
+        raise Refused("--api-key=hunter2hunter2 was not found")
+
+    with pytest.raises(Refused):
+        await actions(folder).carry_out(kill(), work)
+    assert "hunter2" not in (folder / f"{ID}.json").read_text()
+    assert "--api-key=" in (await actions(folder).outcome(ID))["refused"]["what"]

@@ -126,3 +126,9 @@ def test_flags_that_an_sglang_lacks_are_not_asked_for() -> None:
     assert [row.id for row in common.common_flags(old)] == ["model", "port"]
     partly = FlagList((Flag("--model-path"),), complete=False)
     assert common.common_flags(partly) == common.rows()
+
+
+def test_a_refusal_that_quotes_the_command_hides_its_secrets() -> None:
+    refused = Beginnings().answer("launch-plan", {"argv": ["/nowhere --api-key=hunter2hunter2"]})["refused"]
+    assert "/nowhere --api-key=" in refused["what"]
+    assert "hunter2" not in str(refused)
