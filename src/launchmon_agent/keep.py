@@ -182,10 +182,8 @@ class Keeper:
         keeper._read_past()
         try:
             directory.update(keeper=keeper._id, socket=keeper._socket)
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # a full or read-only disk: it is found by its socket, whose name is known
+        except (OSError, ValueError) as error:
+            # A full or read-only disk: it is found by its socket, whose name is known.
             keeper._troubles.append(f"run.json cannot be written: {error}; the server is not affected")
         return keeper
 
@@ -271,12 +269,17 @@ class Keeper:
                 self._watch.emit(Notice(time.time(), source="recording", text=self._troubles.pop(0)))
             alone_s = 0.0 if self._clients else time.monotonic() - self._left_at
             if self._while_watched and alone_s > ABANDONED_S:
-                self._while_watched = False
-                await self._service.kill(force=True)
+                await self._end_abandoned()
             if alone_s > LINGER_S and self._is_over():
                 return
             if not os.path.exists(self._socket):
                 await self._listen_again()
+
+    async def _end_abandoned(self) -> None:
+        """Once. A run that is being ended already, by a client that has gone since, is left to that."""
+        self._while_watched = False
+        with contextlib.suppress(Refused):
+            await self._service.kill(force=True)
 
     async def _listen_again(self) -> None:
         """Someone removed the socket: a session's end takes $XDG_RUNTIME_DIR away with all that is in it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -26,11 +27,16 @@ def launch(args: dict[str, Any]) -> RunDirectory:
     process's own), ``cwd``, ``name``, ``without``, ``notes`` (sentences that the run begins with).
     """
     plan_read, plan_write = os.pipe()
-    with os.fdopen(plan_write, "w", encoding="utf-8") as pipe, os.fdopen(plan_read, "rb", buffering=0):
+    try:
         keeper, status = _spawn("launch", str(plan_read), pass_fds=(plan_read,))
+    except OSError:
+        os.close(plan_write)
+        raise
+    finally:
+        os.close(plan_read)  # else nobody would be told that the keeper, which has the other, reads no more
+    with contextlib.suppress(BrokenPipeError), os.fdopen(plan_write, "w", encoding="utf-8") as pipe:
         json.dump(args, pipe)
-        pipe.close()
-        return RunDirectory(_outcome(keeper, status)["directory"])
+    return RunDirectory(_outcome(keeper, status)["directory"])
 
 
 def ensure(directory: RunDirectory) -> bool:
@@ -65,6 +71,9 @@ def _spawn(mode: str, what: str, pass_fds: tuple[int, ...] = ()) -> tuple[subpro
     status_read, status_write = os.pipe()
     try:
         keeper = boot.spawn("launchmon_agent.keep", [mode, what, str(status_write)], pass_fds=(status_write, *pass_fds))
+    except OSError:
+        os.close(status_read)
+        raise
     finally:
         os.close(status_write)
     return keeper, status_read
