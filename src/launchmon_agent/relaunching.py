@@ -53,6 +53,7 @@ class Relauncher:
         self._flags: FlagList | None = None
         self._alive: Origin | None = None  # as it was when the server was last seen alive
         self._busy = False
+        self._name = ""  # of the newest relaunch: all its steps share it
 
     async def remember(self) -> None:
         """Read the environment while the server has one: it holds secrets that are recorded nowhere. Never raises."""
@@ -93,7 +94,7 @@ class Relauncher:
         """End the run and start the next attempt. Raises :class:`Refused`; then nothing was started."""
         if self._busy:
             raise Refused("this run is being relaunched already", "an earlier key press asked for it")
-        self._busy = True
+        self._busy, self._name = True, f"relaunch-{int(time.time())}"
         try:
             planned = await self._plan(args)
             await asyncio.to_thread(check, planned)
@@ -205,8 +206,7 @@ class Relauncher:
         return found
 
     def _tell(self, step: str, state: str, text: str) -> None:
-        now = time.time()
-        self._emit(Action(now, action="relaunch", id=f"relaunch-{int(now)}", step=step, state=state, text=text))
+        self._emit(Action(time.time(), action="relaunch", id=self._name, step=step, state=state, text=text))
 
 
 def _given(env: dict[str, str | None]) -> dict[str, str]:
