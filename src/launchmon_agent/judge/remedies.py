@@ -112,7 +112,7 @@ def context_of(
         nnodes=1 if run is None else run.nnodes,
         nvlink=nvlink(model.gpus),
         lock=lock,
-        deepgemm=bool(model.marks("deepgemm")),
+        deepgemm=any("DeepGEMM" in mark.text for mark in model.marks("jit")),
     )
 
 
