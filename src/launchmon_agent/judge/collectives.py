@@ -24,9 +24,7 @@ class Late:
     launched: int
     most: int  # that a peer has launched
     pid: int | None
-    host: str | None
     ours: bool | None
-    gpu: int | None
     ahead_in: tuple[str, ...] = ()  # collectives of which it launched more than a peer: the ranks took different ways
 
 
@@ -80,9 +78,7 @@ def _behind(old: Communicator, new: Communicator) -> list[Late]:
             launched=rank.counts[name],
             most=most[name],
             pid=rank.pid,
-            host=rank.host,
             ours=rank.ours,
-            gpu=rank.gpu,
             ahead_in=tuple(other for other in names if rank.counts.get(other, 0) > least[other]),
         )
         for rank in ranks

@@ -294,6 +294,26 @@ def test_nccl_counts_name_the_late_rank() -> None:
     assert "99 AllReduce launched, others 100" in played.last.summary
 
 
+def test_a_rank_that_does_not_answer_nccl_is_named_once_however_many_communicators_it_is_in() -> None:
+    played = _with_silent(CollectiveRank(5, pid=205, ours=True, state="no-answer"))
+    assert played.at(48).verdict == "one-behind"
+    assert played.at(48).blames == ("TP5",)
+    assert "TP5 is behind" in played.at(48).summary
+
+
+def test_a_process_of_another_node_with_the_pid_of_one_here_is_not_taken_for_it() -> None:
+    played = _with_silent(CollectiveRank(9, host="10.0.0.2", pid=205, state="no-answer"))
+    assert "one-behind" not in played.kinds
+
+
+def _with_silent(rank: CollectiveRank) -> Played:
+    told = Story(tp=16, nnodes=2, address="10.0.0.1:20000").up_to("graphs").quiet(35)
+    for at in (45, 50):
+        both = tuple(Communicator(name, 16, (rank,)) for name in ("tp", "world"))
+        told.event(Ras(T0 + at, form="json", answered=str(at), communicators=both))
+    return told.play(60)
+
+
 def test_nccl_counts_that_move_mean_slow() -> None:
     told = Story(tp=8).up_to("graphs").quiet(35)
     for at in range(40, 120, 5):

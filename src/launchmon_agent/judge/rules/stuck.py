@@ -6,9 +6,11 @@ without ranks, while weights are read (a file system that does not answer), and 
 
 from __future__ import annotations
 
-from launchmon_agent.events import Evidence, Next, RuledOut, Verdict
+from collections.abc import Sequence
+
+from launchmon_agent.events import CollectiveRank, Evidence, Next, RuledOut, Verdict
 from launchmon_agent.judge import words
-from launchmon_agent.judge.collectives import late_ranks, silent_ranks
+from launchmon_agent.judge.collectives import Late, late_ranks, silent_ranks
 from launchmon_agent.judge.scene import STALL_S, Scene, ranks_words
 from launchmon_agent.judge.stackview import StackView, meaning, place, waits
 from launchmon_agent.stacks.merge import Group
@@ -66,19 +68,28 @@ def _late_by_ras(scene: Scene) -> _Late | None:
     answers = [answer for answer in scene.window.ras if not answer.error]
     if not answers:
         return None
-    ranks = {track.process.pid: rank for rank, track in scene.window.ranks.items()}
-    mute = tuple(ranks[one.pid] for one in silent_ranks(answers[-1]) if one.pid in ranks)
+    mute = _ranks_of(scene, silent_ranks(answers[-1]))
     if mute:
         return mute, "its process does not answer NCCL", [Evidence("NCCL RAS", "no answer")], True
     if len(answers) < 2:
         return None
-    late = [one for one in late_ranks(answers[-2], answers[-1]) if not one.ahead_in and one.pid in ranks]
-    found = tuple(dict.fromkeys(ranks[one.pid] for one in late if one.pid is not None))
+    late = [one for one in late_ranks(answers[-2], answers[-1]) if not one.ahead_in and _ranks_of(scene, [one])]
+    found = _ranks_of(scene, late)
     if not found or 2 * len(found) > len(scene.outstanding):
         return None
     first = late[0]
     told = f"{first.launched} {first.collective} launched, others {first.most}"
     return found, f"NCCL counts {told}", [Evidence("NCCL RAS", told)], True
+
+
+def _ranks_of(scene: Scene, members: Sequence[CollectiveRank | Late]) -> tuple[str, ...]:
+    """The ranks here among members of communicators, each once, though it is a member of several.
+
+    Not by pid alone: containers count from one, so processes of two nodes may have the same.
+    """
+    ranks = {track.process.pid: rank for rank, track in scene.window.ranks.items()}
+    ours = [one.pid for one in members if one.ours or (one.ours is None and scene.nnodes == 1)]
+    return tuple(dict.fromkeys(ranks[pid] for pid in ours if pid in ranks))
 
 
 def _late_by_stacks(scene: Scene) -> _Late | None:
