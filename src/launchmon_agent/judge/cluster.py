@@ -274,7 +274,8 @@ def _rendezvous(known: Sequence[Node], now: float, evidence: list[Evidence]) -> 
 
 
 def _deadlock(known: Sequence[Node], now: float, evidence: list[Evidence]) -> Verdict:
-    quiet = f" for {words.span(min(_quiet(node, now) for node in known))}"
+    silences = [seconds for node in known if (seconds := _quiet(node, now)) is not None]
+    quiet = f" for {words.span(min(silences))}" if silences else ""
     groups = _groups(known)
     where = {node.number: groups.get(node.number) for node in known}
     told = [value for value in where.values() if value]
@@ -357,10 +358,10 @@ def _silences(known: Sequence[Node]) -> list[Evidence]:
     ]
 
 
-def _quiet(node: Node, now: float) -> float:
-    """Seconds since the last line of its log, by the client's clock."""
+def _quiet(node: Node, now: float) -> float | None:
+    """Seconds since the last line of its log, by the client's clock; None: not known."""
     log = None if node.model is None else node.model.log
-    return 0.0 if log is None or log.grown_at is None else max(0.0, now - (log.grown_at + node.offset_s))
+    return None if log is None or log.grown_at is None else max(0.0, now - (log.grown_at + node.offset_s))
 
 
 def _ranks(node: Node) -> tuple[str, ...]:

@@ -175,6 +175,15 @@ def test_different_rendezvous_addresses_are_named() -> None:
     assert "10.0.0.1:20000 and 10.0.0.2:20000" in said.summary
 
 
+def test_a_silence_that_nobody_could_watch_has_no_length() -> None:
+    nodes = [node(n, story(n).up_to("kv-pool").quiet(31).stacks(ALL_REDUCE).play(90)) for n in (0, 1)]
+    for one in nodes:
+        assert one.model is not None
+        one.model.log = None
+    said = over(*nodes, at=90)
+    assert said.summary.startswith("8 ranks on 2 nodes have done nothing, all in all_reduce")
+
+
 def test_two_healthy_nodes_are_never_called_dead_locked_at_any_second() -> None:
     first, second = (story(number).up_to("ready" if number == 0 else "http").play(60) for number in (0, 1))
     for (at, one), (_, other) in zip(first.verdicts, second.verdicts, strict=False):
