@@ -30,8 +30,6 @@ class Clock:
     ends_in_s: float
     latest_s: float
     effect: str
-    message: str = ""
-    changed_by: str = ""  # the flag or variable that sets it
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,6 @@ class ClockRow:
         found = [default for default, held in self.defaults if held.holds(version) is not False]
         return found[-1] if found else None
 
-    @property
-    def changed_by(self) -> str:
-        return self.flag or self.env
-
 
 def clocks(
     model: RunModel, now: float, *, wait: Wait | None = None, work_since: float | None = None
@@ -102,10 +96,13 @@ def clocks(
         ends, latest = began + seconds + row.adds_s, began + seconds * row.until_at + row.adds_s
         if latest < now:
             continue
-        found.append(
-            Clock(row.id, row.name, max(0.0, ends - now), latest - now, row.effect, row.message, row.changed_by)
-        )
+        found.append(Clock(row.id, row.name, max(0.0, ends - now), latest - now, row.effect))
     return tuple(sorted(found, key=lambda clock: (clock.ends_in_s, clock.name)))
+
+
+def clocks_of_errors() -> frozenset[str]:
+    """Ids of those that begin with an error in the log: a server that has failed may linger until they end it."""
+    return frozenset(row.id for row in rows() if row.starts == "error")
 
 
 def clock_variables() -> frozenset[str]:

@@ -9,7 +9,7 @@ from launchmon_agent.events import Countdown, Evidence, Next, Verdict
 from launchmon_agent.judge import words
 from launchmon_agent.judge.baselines import expectation
 from launchmon_agent.judge.circumstances import beside_stall
-from launchmon_agent.judge.clocks import Clock, Wait, clocks
+from launchmon_agent.judge.clocks import Clock, Wait, clocks, clocks_of_errors
 from launchmon_agent.judge.memory_sentence import memory_sentence
 from launchmon_agent.judge.remedies import context_of, remedies
 from launchmon_agent.judge.rules.serving import stopped_ranks
@@ -39,6 +39,9 @@ def complete(scene: Scene, verdict: Verdict) -> Verdict:
     if verdict.verdict in UNFINISHED:
         running = _clocks(scene)
         evidence = (*evidence, *_usual(scene), *_next_to_end(running), *_memory(scene, verdict))
+    elif verdict.verdict == "crashed" and scene.model.launcher is not None:
+        running = tuple(clock for clock in _clocks(scene) if clock.id in clocks_of_errors())
+        evidence = (*evidence, *_next_to_end(running))
     if verdict.verdict in STILL:
         evidence = (*evidence, *beside_stall(scene, verdict.verdict))
     steps = feasible(verdict.next, scene.model.installed)

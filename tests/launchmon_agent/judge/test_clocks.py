@@ -153,7 +153,6 @@ def test_the_next_to_end_comes_first() -> None:
     found = clocks(model, BEGAN + 100, work_since=BEGAN + 90)
     assert [clock.id for clock in found] == ["scheduler-watchdog", "rendezvous"]
     assert found[0].name == "scheduler watchdog" and found[0].effect.startswith("end the whole run")
-    assert found[0].changed_by == "--watchdog-timeout"
 
 
 # ------------------------------------------------------------------------------------------------------ what changes it

@@ -144,6 +144,18 @@ def test_the_launcher_of_a_later_node_reports_a_dead_rank_by_its_pid() -> None:
     assert "killed by SIGKILL" in played.last.summary
 
 
+def test_how_long_a_server_that_has_failed_still_holds_its_memory_is_counted_down() -> None:
+    told = fails(Story(tp=2).up_to("ready"), 60, "TP1", "RuntimeError: CUDA error: unknown error")
+    told.says(61, LAUNCHER, "SIGQUIT received. signum=3, frame=None. It usually means one child failed.")
+    played = told.dies(110, LAUNCHER).play(115)
+    lingers, gone = played.at(100), played.last
+    assert (lingers.verdict, gone.verdict) == ("crashed", "crashed")
+    assert [clock.name for clock in lingers.clocks] == ["crash diagnostics"]
+    assert 20 <= lingers.clocks[0].ends_in_s <= 30
+    assert "ends by itself" in {item.what for item in lingers.evidence}
+    assert gone.clocks == ()
+
+
 def test_the_launchers_word_for_a_dead_rank_blames_that_rank() -> None:
     told = Story(tp=2).up_to("spawn").says(12, LAUNCHER, "Traceback (most recent call last):")
     told.bare(12, "  File x\nRuntimeError: Rank 1 scheduler died during initialization (exit code: -9). If exit code\n")
