@@ -93,9 +93,6 @@ class Scene:
         said = None if seen is None or seen.launcher is None else seen.launcher.explanation
         return said is not None and said.id in WAITS_FOR_RANKS
 
-    def track(self, rank: str) -> ProcessTrack | None:
-        return self.window.ranks.get(rank)
-
     @cached_property
     def tracks(self) -> dict[str, ProcessTrack]:
         """Of the outstanding ranks."""

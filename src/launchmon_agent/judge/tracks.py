@@ -6,9 +6,6 @@ The thresholds say what counts as a move. They lie well above what waiting costs
 
 from __future__ import annotations
 
-from collections import deque
-from typing import NamedTuple
-
 from launchmon_agent.events import Gpu, Process
 from launchmon_agent.judge.gauges import Counter, Level, Rate
 
@@ -22,9 +19,6 @@ BYTES_FLOOR, BYTES_SURE = 32 * KIB, 512 * KIB
 
 FAULTS_FLOOR, FAULTS_SURE = 8.0, 64.0
 """Major faults per second: a page read from a disk, through a mapping."""
-
-SWITCHES_FLOOR, SWITCHES_SURE = 100.0, 1000.0
-"""Context switches per second of the main thread: shown, but polling makes them without any progress."""
 
 RSS_STEP = 4 * MIB
 GPU_MEMORY_STEP = 8 * MIB
@@ -67,7 +61,6 @@ class ProcessTrack:
         self.read = Rate(BYTES_FLOOR, BYTES_SURE)
         self.write = Rate(BYTES_FLOOR, BYTES_SURE)
         self.faults = Counter(FAULTS_FLOOR, FAULTS_SURE)
-        self.switches = Counter(SWITCHES_FLOOR, SWITCHES_SURE)
         self.rss = Level(RSS_STEP)
         self.bytes_read = 0.0  # since it was first seen
         self.disk_sleep_at: float | None = None
@@ -93,7 +86,6 @@ class ProcessTrack:
         self.read.feed(at, process.read_bps)
         self.write.feed(at, process.write_bps)
         self.faults.feed(at, process.major_faults)
-        self.switches.feed(at, process.context_switches)
         self.rss.feed(at, process.rss)
         if process.read_bps is not None and before:
             self.bytes_read += process.read_bps * max(0.0, at - before)
@@ -126,12 +118,6 @@ class ProcessTrack:
             self.downloaded_at = at
 
 
-class _Sample(NamedTuple):
-    at: float
-    util: float | None
-    power: float | None
-
-
 class GpuTrack:
     """One GPU."""
 
@@ -142,7 +128,6 @@ class GpuTrack:
         self.first_at: float | None = None
         self.worked_at: float | None = None  # it was busy, and not in the way of one that waits
         self.spin_since: float | None = None  # busy at idle power since then
-        self.recent: deque[_Sample] = deque(maxlen=15)
         self._spin_power = (0.0, 0.0)  # lowest and highest while it spins, W
         self._manner: tuple[object, ...] = ()
 
@@ -158,7 +143,6 @@ class GpuTrack:
         if gpu.error is not None and gpu.util_percent is None:
             return
         self.memory.feed(at, gpu.memory_used)
-        self.recent.append(_Sample(at, gpu.util_percent, gpu.power_w))
         if gpu.util_percent is None:
             return
         self.read_at = at

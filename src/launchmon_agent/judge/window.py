@@ -72,7 +72,6 @@ class EvidenceWindow:
         self.host: Host | None = None
         self.expected: Expected | None = None  # what earlier runs took
         self.spoken_at: float | None = None  # the last log line that says something, or refresh of a bar
-        self.mark_at: float | None = None
         self.last_mark: Mark | None = None
         self.batch_at: float | None = None  # a rank said that it computes a batch
         self.rank_seen_at: dict[str, float] = {}  # when each rank was last among the processes
@@ -225,7 +224,6 @@ class EvidenceWindow:
         if (mark.what, mark.phase) == ("begin", "weights") and self.loading is None and self._watched_at(mark.at):
             self.loading = Transfer()
             self._feed_loading(mark.at)
-        self.mark_at = max(self.mark_at or 0.0, mark.at)
         self.last_mark = mark
 
     def _watched_at(self, at: float) -> bool:

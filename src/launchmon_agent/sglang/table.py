@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-RANK, LAUNCHER_LINE, ANY = "rank", "launcher", "any"
-"""Whose line a row describes: a scheduler's, the launcher's, or that of whoever the tag names."""
+RANK, LAUNCHER_LINE = "rank", "launcher"
+"""Whose line a row describes: a scheduler's, the launcher's. Of the third kind, ``any``, it is whose tag it has."""
 
 
 class TableError(ValueError):

@@ -251,7 +251,8 @@ class _Reader:
     def _continue(self, found: _Read) -> bool:
         """Continues the process where it is stopped now. True: it was, and has been continued.
 
-        A stop that a killed tracer leaves behind may take effect a moment later, so after a failure this looks twice.
+        A stop that a killed tracer leaves behind may take effect a moment later, so after a failure this looks
+        three times.
         """
         looks = 1 if found.means in ("py-spy", "py-spy --nonblocking", "faulthandler") else 3
         for look in range(looks):

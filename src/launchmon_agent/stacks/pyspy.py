@@ -28,17 +28,14 @@ class Failed(Exception):
     """py-spy gave no stacks. The message is fit for a person.
 
     ``refused``: the kernel did not let it. ``retry``: another attempt may succeed. ``unusable``: this py-spy cannot run
-    here at all. ``killed``: it was ended, or ended itself by a signal, in the middle of its work.
+    here at all.
     """
 
-    def __init__(
-        self, text: str, *, refused: bool = False, retry: bool = False, unusable: bool = False, killed: bool = False
-    ) -> None:
+    def __init__(self, text: str, *, refused: bool = False, retry: bool = False, unusable: bool = False) -> None:
         super().__init__(text)
         self.refused = refused
         self.retry = retry
         self.unusable = unusable
-        self.killed = killed
 
 
 @dataclass(frozen=True)
@@ -121,11 +118,11 @@ def dump(program: str, pid: int, options: Options, seconds: float) -> list[ReadT
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env=environ, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"py-spy did not answer within {seconds:.0f} s and was ended", killed=True) from None
+        raise Failed(f"py-spy did not answer within {seconds:.0f} s and was ended") from None
     except OSError as error:
         raise Failed(_cannot_run(program, error), unusable=True) from None
     if done.returncode < 0:
-        raise Failed(f"py-spy was ended by signal {-done.returncode}", killed=True, retry=True)
+        raise Failed(f"py-spy was ended by signal {-done.returncode}", retry=True)
     complaint = done.stderr.decode("utf-8", "replace")
     if done.returncode:
         raise Failed(f"py-spy: {_reason(complaint)}", refused=bool(_REFUSED.search(complaint)), retry=True)

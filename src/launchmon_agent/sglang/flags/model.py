@@ -33,7 +33,6 @@ class Flag:
     choices: tuple[str, ...] = ()  # empty: free, or not known
     help: str = ""
     negatable: bool = False  # has a --no- form
-    required: bool = False
     deprecated: bool = False
     instead: str | None = None  # what SGLang says to use, where it is deprecated
 

@@ -80,7 +80,6 @@ class _Reader:
             choices=self._choices(words.get("choices")),
             help=text,
             negatable=action == "BooleanOptionalAction",
-            required=self._known(words.get("required")) is True,
             deprecated=action.startswith("Deprecated") or "deprecated" in text[:60].lower(),
             instead=self._text(words.get("new_flag")) or None,
         )
@@ -126,7 +125,6 @@ class _Reader:
             choices=self._choices(words.get("choices")) or literal,
             help=text,
             negatable=action == "BooleanOptionalAction",
-            required=default is None and not switch and self._known(words.get("required")) is not False,
             deprecated=action.startswith("Deprecated") or "deprecated" in text[:60].lower(),
         )
 

@@ -15,9 +15,7 @@ def named(sources: dict[str, str]) -> dict[str, Flag]:
 
 def test_calls_of_add_argument() -> None:
     flags = named(CALLS)
-    assert flags["--model-path"] == Flag(
-        "--model-path", ("--model",), VALUE, "str", "None", (), "The weights.", required=True
-    )
+    assert flags["--model-path"] == Flag("--model-path", ("--model",), VALUE, "str", "None", (), "The weights.")
     assert flags["--port"] == Flag("--port", (), VALUE, "int", "30000", (), "The port of the server.")
     assert flags["--tensor-parallel-size"].aliases == ("--tp-size",)
     assert flags["--attention-backend"].choices == ("triton", "flashinfer")
@@ -33,9 +31,7 @@ def test_calls_of_add_argument() -> None:
 
 def test_annotated_fields() -> None:
     flags = named(FIELDS)
-    assert flags["--model-path"] == Flag(
-        "--model-path", ("--model",), VALUE, "str", None, (), "The weights.", required=True
-    )
+    assert flags["--model-path"] == Flag("--model-path", ("--model",), VALUE, "str", None, (), "The weights.")
     assert flags["--port"] == Flag("--port", (), VALUE, "int", "30000", (), "The port of the server.")
     assert flags["--load-format"].choices == ("auto", "dummy")
     assert flags["--enable-symm-mem"].is_switch and flags["--sleep-on-idle"].is_switch
