@@ -42,14 +42,13 @@ from launchmon_agent.sglang.ranks import expected_ranks
 KEPT = 500
 """Errors, exits, kernel messages and notices kept, oldest out first; the first error is never dropped."""
 
+STACKS_KEPT = 20
+"""Dumps kept, oldest out first."""
+
 SAME_MESSAGE_S = 2.0
 """Times of kernel messages are made from the clock since boot, which each reader compares anew."""
 
 _E = TypeVar("_E", bound=Event)
-
-
-STACKS_KEPT = 20
-"""Dumps kept, oldest out first."""
 
 
 class RunModel:

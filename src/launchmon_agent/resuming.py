@@ -21,8 +21,9 @@ HELD = ("gpus", "processes")
 def gone(args: dict[str, Any]) -> str | None:
     """Why the run that was followed is there no more, in words; None where it is.
 
-    ``args``: ``run`` (the id of a launched one), ``pid`` with ``start_time``. A launched run is there when its files
-    are, whether or not the server lives.
+    ``args``: ``run`` (the id of a launched one), ``pid`` with ``start_time``; or ``recorded``, a directory that is
+    looked back at, whose run is never gone. A launched run is there when its files are, whether or not the server
+    lives.
     """
     if args.get("recorded") is not None:
         return None
@@ -46,7 +47,8 @@ def gone(args: dict[str, Any]) -> str | None:
 def missed(args: dict[str, Any]) -> list[Event]:
     """The samples after ``since`` (target's time) of which a model keeps a history, oldest first.
 
-    At most as many of a kind as it keeps. Empty where nothing is recorded, or nothing was seen before.
+    ``args``: ``run``, as of :func:`gone`, and ``since``. At most as many of a kind as the model keeps. Empty where
+    nothing is recorded, or nothing was seen before.
     """
     since = args.get("since")
     if args.get("run") is None or not isinstance(since, (int, float)):

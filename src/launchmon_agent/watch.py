@@ -267,7 +267,7 @@ class Watch:
         if isinstance(event, Mark):
             if event.id == "args" and self.model.run is not None:
                 self._learn(run_from_args(self.model.run, event))
-            if event.what in ("fail",) or event.id == "ready":
+            if event.what == "fail" or event.id == "ready":
                 self.poke()
 
     def _learn(self, run: Run) -> None:

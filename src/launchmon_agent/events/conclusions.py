@@ -59,7 +59,7 @@ class Action(Event):
     """One step of something a person asked for (a kill, a relaunch). Steps of one action share its ``id``."""
 
     kind: ClassVar[str] = "action"
-    action: str = ""  # kill | launch | relaunch
+    action: str = ""  # kill | relaunch
     id: str = ""
     step: str = ""  # TERM launcher | wait | KILL ranks | sweep | done | …
     state: str = ""  # doing | done | failed
@@ -71,5 +71,5 @@ class Notice(Event):
     """Something a person should know about the watching itself: a missing capability, a lost file."""
 
     kind: ClassVar[str] = "notice"
-    source: str = ""  # gpu | processes | log | http | kernel | host | keeper | recording
+    source: str = ""  # sample | gpu | log | http | ras | kernel | clock | keeper | recording | preflight | …
     text: str = ""

@@ -30,7 +30,7 @@ class Process:
     write_bps: float | None = None
     major_faults: int | None = None  # since the start of the process
     context_switches: int | None = None  # since the start of the process, all kinds
-    blocked_in: str | None = None  # wchan
+    blocked_in: str | None = None  # where its main thread waits: wchan, or else the system call
     children: dict[str, int] = field(default_factory=dict)  # kind → count: {"nvcc": 2}
     gpu: int | None = None
     gpu_memory: int | None = None

@@ -7,16 +7,13 @@ changes nothing that a person has set, and can be left out by its id.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import socket
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from launchmon_agent.codec import from_json
 from launchmon_agent.errors import Refused
 from launchmon_agent.runs import checks
 from launchmon_agent.runs.directory import RunDirectory
@@ -38,7 +35,7 @@ PREPARATIONS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A start that has been checked. Goes to the keeper as JSON, through a pipe: ``env`` holds secrets."""
+    """A start that has been checked. ``env`` holds secrets."""
 
     argv: tuple[str, ...]
     program: str  # what argv[0] is, an absolute path
@@ -48,15 +45,6 @@ class Plan:
     shown_env: dict[str, str | None]  # the changes a person asked for, secrets hidden; None: removed
     preparations: tuple[str, ...]  # "PYTHONUNBUFFERED=1: lines reach the log when they are written"
     hook: bool = False  # the launch hook is to be planted in the run's directory at the start
-
-    def as_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, body: Any) -> Plan:
-        """Raises :class:`launchmon_agent.codec.Malformed`."""
-        plan: Plan = from_json(cls, body)
-        return plan
 
 
 def prepare(

@@ -62,8 +62,8 @@ class PortWatch:
     def __init__(self, port: int | None, ours: Iterable[int]) -> None:
         """``ours``: pids of the run. A listener that is somebody else's already now is never reported."""
         self.port = port
-        self.readable = port is not None and not _in_other_namespace(ours)
         self._ours = tuple(ours)
+        self.readable = port is not None and not _in_other_namespace(self._ours)
         self._foreign: set[int] = set()
         if self.readable:
             for inode in self._inodes():
