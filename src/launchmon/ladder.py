@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launchmon.outcome import READY, decided
-from launchmon.tui.protocol import SessionLike
+from launchmon.session_like import SessionLike
 from launchmon_agent.errors import Refused
 from launchmon_agent.sglang.flags.change import Change
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from launchmon.tui.protocol import LinkLike, ModelLike
+from launchmon.session_like import LinkLike, ModelLike
 from launchmon_agent.errors import Refused
 
 READY, STUCK, CRASHED = 0, 3, 4

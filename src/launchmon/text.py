@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from launchmon.tui.format import duration, size
+from launchmon.format import duration, size
 from launchmon.victim import Victim
 from launchmon_agent.sglang.rail import RAIL
 

@@ -13,9 +13,9 @@ from rich.cells import cell_len
 from launchmon import config
 from launchmon.config import SETTINGS
 from launchmon.config_file import line_numbers
+from launchmon.format import clip, fit, one_line, wrap
 from launchmon.keymap import settle
 from launchmon.tui import theme
-from launchmon.tui.format import clip, fit, one_line, wrap
 from launchmon.tui.own_themes import OwnThemes
 from launchmon.tui.widgets.lines import safe
 from tests.support.hostile_text import BOUNDED, TEXT

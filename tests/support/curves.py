@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from launchmon.tui.protocol import ModelLike
+from launchmon.session_like import ModelLike
 
 
 def utilisation(model: ModelLike, index: int, node: int | None = None) -> Sequence[float | None]:

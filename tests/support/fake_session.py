@@ -270,7 +270,7 @@ def _wanted(line: FakeLine, only: Only) -> bool:
 
 @dataclass
 class FakeSession:
-    """Fulfils ``launchmon.tui.protocol.SessionLike``; a test changes its parts and calls :meth:`changed`."""
+    """Fulfils ``launchmon.session_like.SessionLike``; a test changes its parts and calls :meth:`changed`."""
 
     model: FakeModel = field(default_factory=FakeModel)
     link: FakeLink = field(default_factory=FakeLink)

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 
 from launchmon.config import Config, Effective
 from launchmon.connect import Asker
+from launchmon.listed import Found, Place
 from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
+from launchmon.session_like import SessionLike
 from launchmon.tui.app import LaunchmonApp
 from launchmon.tui.beginning import Beginnings
-from launchmon.tui.protocol import Found, Place, SessionLike
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.widgets.lines import Lines
 from launchmon_agent import events

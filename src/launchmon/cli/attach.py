@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -28,12 +28,10 @@ from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
 from launchmon.connect.ssh.config import listed_hosts
 from launchmon.connect.target import LOCAL, Target, ssh
+from launchmon.format import duration
+from launchmon.listed import Found, Place
 from launchmon.replay.session import ReplaySession
-from launchmon.tui.format import duration
 from launchmon_agent.errors import Refused
-
-if TYPE_CHECKING:
-    from launchmon.tui.protocol import Found, Place
 
 
 @click.command("attach")
@@ -128,8 +126,6 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
 
 def places() -> list[Place]:
     """Machines where the person has been, newest first, then those of their SSH configuration."""
-    from launchmon.tui.protocol import Place
-
     now = time.time()
     been = [Place(one.target.label, one.target, f"{duration(now - one.at)} ago") for one in recent.load()]
     known = {place.selector for place in been}
@@ -139,8 +135,6 @@ def places() -> list[Place]:
 
 def _found(item: dict[str, Any], where: Sequence[Target]) -> Found:
     """A row of the agent's list of runs, with what :func:`opener` takes."""
-    from launchmon.tui.protocol import Found
-
     return Found(
         label=item["name"] or item["id"] or f"pid {item['pid']}",
         selector=(_selector(item), where),

@@ -15,8 +15,9 @@ from launchmon.connect.target import LOCAL, Target
 from launchmon.session import Session
 
 if TYPE_CHECKING:
+    from launchmon.listed import Place
+    from launchmon.session_like import SessionLike
     from launchmon.tui.beginning import Beginnings
-    from launchmon.tui.protocol import Place, SessionLike
 
 DEMO = "seed"
 """The kind of launch that launchmon is made for."""

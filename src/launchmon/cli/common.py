@@ -22,7 +22,7 @@ from launchmon.session import Session
 from launchmon_agent.errors import Refused
 
 if TYPE_CHECKING:
-    from launchmon.tui.protocol import SessionLike
+    from launchmon.session_like import SessionLike
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

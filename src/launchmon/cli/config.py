@@ -12,6 +12,7 @@ from launchmon import config
 from launchmon.actions import SCOPES, in_scope
 from launchmon.cli.showing import effective
 from launchmon.config import Effective
+from launchmon.format import wrap
 from launchmon.keymap import rebound
 
 EXIT_PROBLEMS = 1
@@ -107,6 +108,4 @@ def toml_value(value: object) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    from launchmon.tui.format import wrap
-
     return wrap(text, 110)

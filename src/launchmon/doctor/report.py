@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from launchmon.format import wrap
 from launchmon.redact import Redactor
-from launchmon.tui.format import wrap
 from launchmon_agent.capability import BROKEN, LESS, OK, Capability, worst
 from launchmon_agent.log.display import printable
 

@@ -18,7 +18,7 @@ from launchmon_agent.log.search import Found
 from launchmon_agent.wire import Hello
 
 if TYPE_CHECKING:
-    from launchmon.tui.protocol import CountedLike, LineLike, SessionLike
+    from launchmon.session_like import CountedLike, LineLike, SessionLike
 
 SPEEDS = (1, 2, 4, 8, 16, 32, 64)
 """Seconds of the recording in one second."""
@@ -41,7 +41,7 @@ class Part:
 
 
 class ReplaySession:
-    """Fulfils ``tui.protocol.SessionLike``. Whoever shows it moves it: with :meth:`advance` as time goes by while
+    """Fulfils ``session_like.SessionLike``. Whoever shows it moves it: with :meth:`advance` as time goes by while
     :attr:`playing`, with the other methods when a person asks.
 
     ``log``: a session whose agent can read the log of this run; only what had been written by then is shown of it.

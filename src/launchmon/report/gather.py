@@ -21,7 +21,7 @@ from launchmon_agent.redaction import redacted_object
 from launchmon_agent.runs.recording import SAMPLES
 
 if TYPE_CHECKING:
-    from launchmon.tui.protocol import LineLike, SessionLike
+    from launchmon.session_like import LineLike, SessionLike
 
 MOST = 24 << 20
 """Bytes of events in a report. Of a longer recording, samples are left out: those of long ago first."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from launchmon import __version__
 from launchmon.diagnosis import diagnosis
+from launchmon.format import duration, plural, size
 from launchmon.redact import told
 from launchmon.report.gather import Excerpt, Material
 from launchmon.text import gpu_lines, ledger_text, rank_lines
-from launchmon.tui.format import duration, plural, size
 from launchmon_agent.events import Next, Run
 from launchmon_agent.model import RunModel
 from launchmon_agent.sglang.secrets import HIDDEN

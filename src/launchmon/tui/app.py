@@ -22,13 +22,14 @@ from launchmon.cluster.session import ClusterSession
 from launchmon.config import Effective
 from launchmon.connect import Asker
 from launchmon.ladder import Ladder
+from launchmon.listed import Found, Place
 from launchmon.replay.session import ReplaySession
+from launchmon.session_like import SessionLike
 from launchmon.tui import attention, glyphs, theme
 from launchmon.tui.beginning import Beginnings
 from launchmon.tui.bindings import bindings, bound, method
 from launchmon.tui.looking_back import LookBack
 from launchmon.tui.own_themes import OwnThemes
-from launchmon.tui.protocol import Found, Place, SessionLike
 from launchmon.tui.screens.ask import ScreenAsker
 from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.connect import ConnectScreen

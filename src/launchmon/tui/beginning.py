@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from launchmon.connect import Asker
-from launchmon.tui.protocol import Place, SessionLike
+from launchmon.listed import Place
+from launchmon.session_like import SessionLike
 
 
 class LauncherLike(Protocol):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
+from launchmon.session_like import LineLike, WindowLike
 from launchmon.tui.log_fold import PREFIX, Shown, folded, unfolded
-from launchmon.tui.protocol import LineLike, WindowLike
 
 KEEP = 2000
 """Lines held. Many screens, so that paging back and forth asks for nothing; little memory, as lines come cut."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from launchmon.tui.protocol import LineLike
+from launchmon.session_like import LineLike
 from launchmon_agent.events import LAUNCHER
 
 NEAR = 64

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from launchmon.tui.format import percent, thousands
+from launchmon.format import percent, thousands
+from launchmon.session_like import SessionLike, WindowLike
 from launchmon.tui.log_buffer import Viewport
 from launchmon.tui.log_places import Target, next_of
 from launchmon.tui.log_pointer import Pointer
 from launchmon.tui.log_search import Search
-from launchmon.tui.protocol import SessionLike, WindowLike
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.only import EVERYTHING, Only
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from launchmon.session_like import SessionLike
 from launchmon.tui.log_tally import Tally
-from launchmon.tui.protocol import SessionLike
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.only import EVERYTHING, Only
 

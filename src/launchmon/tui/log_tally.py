@@ -8,8 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
-from launchmon.tui.format import percent, thousands
-from launchmon.tui.protocol import CountedLike, SessionLike
+from launchmon.format import percent, thousands
+from launchmon.session_like import CountedLike, SessionLike
 from launchmon_agent.log.only import Only
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from launchmon.session_like import ModelLike
 from launchmon.tui.log_places import phase_begins
-from launchmon.tui.protocol import ModelLike
 from launchmon_agent.events import LAUNCHER, LogError
 
 

@@ -15,7 +15,7 @@ from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
 from launchmon.report.archive import default_stem, free_stem, write
 from launchmon.report.gather import gather
-from launchmon.tui.protocol import SessionLike
+from launchmon.session_like import SessionLike
 from launchmon_agent.errors import Refused
 
 logger = logging.getLogger("launchmon.tui")

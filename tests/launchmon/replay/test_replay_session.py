@@ -9,7 +9,7 @@ import pytest
 
 from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import SPEEDS, ReplaySession
-from launchmon.tui.protocol import View
+from launchmon.tui.view import View
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Host, Log, Run, Verdict
 from launchmon_agent.log.only import EVERYTHING, Only

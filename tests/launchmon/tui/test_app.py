@@ -13,13 +13,14 @@ from textual.widgets import Input
 
 from launchmon.actions import in_scope
 from launchmon.connect import Asker
+from launchmon.listed import Found
 from launchmon.tui.app import LaunchmonApp, Outcome
-from launchmon.tui.protocol import Found, View
 from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.home import HomeScreen
 from launchmon.tui.screens.kill import KillScreen
 from launchmon.tui.screens.run import RunScreen
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Lines
 from launchmon.tui.widgets.panel import Content, Panel, Space
 from launchmon_agent import events

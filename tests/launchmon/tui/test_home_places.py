@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from launchmon.connect import Asker
+from launchmon.listed import Found, Place
 from launchmon.tui.app import LaunchmonApp
-from launchmon.tui.protocol import Found, Place
 from launchmon.tui.screens.ask import AskScreen
 from launchmon.tui.screens.home import HomeScreen
 from launchmon.tui.screens.run import RunScreen

@@ -9,9 +9,9 @@ from textual.events import Paste
 
 from launchmon.config import Config, Effective
 from launchmon.connect import Asker
+from launchmon.listed import Found, Place
 from launchmon.tui.app import LaunchmonApp
 from launchmon.tui.beginning import Beginnings
-from launchmon.tui.protocol import Found, Place
 from launchmon.tui.screens.connect import ConnectScreen
 from launchmon.tui.screens.home import HomeScreen
 from launchmon.tui.screens.launch import LaunchScreen

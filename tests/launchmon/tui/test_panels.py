@@ -14,7 +14,7 @@ from launchmon.tui.panels.gpus import GpusPanel
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.log_rows import Marks, log_row, matcher
 from launchmon.tui.panels.ranks import RanksPanel
-from launchmon.tui.protocol import View
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Row, row_width
 from launchmon.tui.widgets.panel import Content, Space
 from launchmon_agent import events

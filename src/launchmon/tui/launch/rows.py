@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from launchmon.tui.format import clip, fit, one_line, wrap
+from launchmon.format import clip, fit, one_line, wrap
 from launchmon.tui.launch.form import PYTHON, Built, Installed, Item
 from launchmon.tui.relaunch.rows import suggestion_rows
 from launchmon.tui.screens.kill import refusal_rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from launchmon import format as fmt
 from launchmon.config import Config
-from launchmon.tui import format as fmt
 from launchmon.tui.panels.node_column import named, shown_node
-from launchmon.tui.protocol import View
+from launchmon.tui.view import View
 from launchmon.tui.widgets.curve import ROOMY, curve
 from launchmon.tui.widgets.lines import Row, Span, joined_within, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space, dated

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from launchmon.tui.format import age, clip, clock
-from launchmon.tui.protocol import View
+from launchmon.format import age, clip, clock
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Row, ends, joined, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space
 from launchmon_agent.events import Run

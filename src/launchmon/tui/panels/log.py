@@ -14,7 +14,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.worker import Worker
 
-from launchmon.tui import format as fmt
+from launchmon import format as fmt
+from launchmon.session_like import SessionLike
 from launchmon.tui import log_pager
 from launchmon.tui.log_places import failures, next_of, target, tracebacks
 from launchmon.tui.log_reader import LogReader
@@ -22,7 +23,7 @@ from launchmon.tui.log_told import Told
 from launchmon.tui.panels.log_prompt import LogPrompt
 from launchmon.tui.panels.log_rows import GUTTER, Marks, log_row, matcher
 from launchmon.tui.panels.log_title import empty_row, title_row
-from launchmon.tui.protocol import SessionLike, View
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Lines, Row, clipped
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import LAUNCHER

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 
+from launchmon.session_like import LineLike
 from launchmon.tui.log_buffer import ScreenRow
 from launchmon.tui.log_fold import PREFIX
-from launchmon.tui.protocol import LineLike
 from launchmon.tui.widgets.lines import Row, Span
 
 GUTTER = 2

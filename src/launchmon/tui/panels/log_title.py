@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from launchmon.tui import format as fmt
+from launchmon import format as fmt
 from launchmon.tui.log_reader import LogReader
 from launchmon.tui.log_told import Told
-from launchmon.tui.protocol import View
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Row, joined_within, overlaid, pointed
 from launchmon.tui.widgets.panel import dated
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from launchmon.tui import format as fmt
-from launchmon.tui.protocol import View
+from launchmon import format as fmt
+from launchmon.tui.view import View
 from launchmon.tui.widgets.curve import ROOMY
 from launchmon.tui.widgets.lines import Span
 from launchmon.tui.widgets.table import Column

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from launchmon.tui.format import duration, percent
-from launchmon.tui.protocol import CellLike, View
+from launchmon.format import duration, percent
+from launchmon.session_like import CellLike
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Row, joined, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space
 from launchmon_agent.events import Progress

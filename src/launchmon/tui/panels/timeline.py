@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from textual import events
 
+from launchmon.format import clip, clock
 from launchmon.replay.moments import Moment
 from launchmon.replay.session import ReplaySession
-from launchmon.tui.format import clip, clock
-from launchmon.tui.protocol import View
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Row, Span, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space
 

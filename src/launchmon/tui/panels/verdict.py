@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from launchmon.format import clip, duration, one_line, plural
 from launchmon.tui.bindings import key_of
-from launchmon.tui.format import clip, duration, one_line, plural
 from launchmon.tui.panels.rail import phase_words
-from launchmon.tui.protocol import View
 from launchmon.tui.relaunch.draft import change_words
+from launchmon.tui.view import View
 from launchmon.tui.widgets.facts import LABEL, fact, paragraph
 from launchmon.tui.widgets.lines import Row, set_title
 from launchmon.tui.widgets.panel import Content, Panel, Space

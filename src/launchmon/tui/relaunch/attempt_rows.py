@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from launchmon.tui.format import UNKNOWN, duration, one_line, wrap
+from launchmon.format import UNKNOWN, duration, one_line, wrap
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.panels.verdict import KINDS
 from launchmon.tui.widgets.facts import fact, paragraph

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from launchmon.format import duration, one_line, plural, wrap
 from launchmon.ladder import ATTEMPTS, MINUTES, Ladder
-from launchmon.tui.format import duration, one_line, plural, wrap
 from launchmon.tui.relaunch.draft import Base, change_words
 from launchmon.tui.widgets.lines import Row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from launchmon.tui.format import clip, one_line, wrap
+from launchmon.format import clip, one_line, wrap
 from launchmon.tui.relaunch.draft import Base, Draft, Flag, Remedy, Toggle, change_words, removes
 from launchmon.tui.relaunch.items import Chosen, Group, Item, Variable
 from launchmon.tui.sections import section_rows

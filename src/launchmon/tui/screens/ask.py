@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from launchmon.tui.format import one_line, wrap
+from launchmon.format import one_line, wrap
 from launchmon.tui.widgets.lines import Lines, Row
 
 

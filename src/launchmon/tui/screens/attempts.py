@@ -9,11 +9,11 @@ from textual import work
 from textual.app import ComposeResult
 
 from launchmon.actions import in_scope
+from launchmon.format import plural
 from launchmon.ladder import Ladder
+from launchmon.session_like import SessionLike
 from launchmon.tui.bindings import bindings
-from launchmon.tui.format import plural
 from launchmon.tui.panels.footer import FooterBar
-from launchmon.tui.protocol import SessionLike
 from launchmon.tui.relaunch.attempt_rows import detail_rows, place_of, table_rows
 from launchmon.tui.relaunch.ladder_rows import ladder_rows
 from launchmon.tui.screens.following import FollowingScreen

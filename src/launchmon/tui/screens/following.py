@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from textual import events
 
+from launchmon.session_like import SessionLike
 from launchmon.tui.panels.header import HeaderBar
-from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.screens.described import DescribedScreen
+from launchmon.tui.view import View
 
 REFRESH_S = 1.0
 

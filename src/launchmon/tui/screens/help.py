@@ -11,7 +11,7 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 
 from launchmon.actions import Action
-from launchmon.tui.format import fit, wrap
+from launchmon.format import fit, wrap
 from launchmon.tui.widgets.lines import Lines, Row
 
 KEYS = 14

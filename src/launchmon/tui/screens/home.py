@@ -9,12 +9,12 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.message import Message
 
+from launchmon import format as fmt
 from launchmon.actions import by_id, in_scope
-from launchmon.tui import format as fmt
+from launchmon.listed import Found, Place
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.rail import phase_words
-from launchmon.tui.protocol import Found, Place
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.widgets.lines import Lines, Row, Span

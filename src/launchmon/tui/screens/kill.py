@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from textual import work
 
-from launchmon.tui.format import one_line, plural, wrap
+from launchmon.format import one_line, plural, wrap
+from launchmon.session_like import SessionLike
 from launchmon.tui.panels.header import run_name
-from launchmon.tui.protocol import SessionLike
 from launchmon.tui.widgets.dialog import Dialog
 from launchmon.tui.widgets.lines import Row
 from launchmon.victim import Victim

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from launchmon.tui.protocol import SessionLike
+from launchmon.session_like import SessionLike
 from launchmon.tui.relaunch.draft import Base
 from launchmon.tui.relaunch.ladder_rows import question_rows
 from launchmon.tui.widgets.dialog import Dialog

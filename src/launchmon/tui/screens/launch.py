@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from textual import work
 from textual.message import Message
 
+from launchmon.session_like import SessionLike
 from launchmon.tui.beginning import LauncherLike
 from launchmon.tui.bindings import bindings
 from launchmon.tui.launch import rows
@@ -25,7 +26,6 @@ from launchmon.tui.launch.form import (
     items,
     taken,
 )
-from launchmon.tui.protocol import SessionLike
 from launchmon.tui.screens.choosing import ChoosingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.relaunch import in_prompt_words

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from textual import work
 
+from launchmon.session_like import SessionLike
 from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.verdict import heading
-from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.relaunch import rows
 from launchmon.tui.relaunch.draft import Base, Draft, base_of, base_of_attempt, words_of
 from launchmon.tui.relaunch.items import Group, Item, editable, flip, items
@@ -18,6 +18,7 @@ from launchmon.tui.screens.choosing import ChoosingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.ladder import LadderScreen
 from launchmon.tui.screens.start import StartScreen
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.errors import Refused

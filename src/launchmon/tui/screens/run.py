@@ -15,11 +15,12 @@ from textual.widget import Widget
 
 from launchmon.actions import in_scope
 from launchmon.config import PANELS, Config
+from launchmon.format import one_line
 from launchmon.ladder import Ladder
+from launchmon.session_like import SessionLike
 from launchmon.tui.arranging import Arranging
 from launchmon.tui.attention import Attention
 from launchmon.tui.bindings import bindings
-from launchmon.tui.format import one_line
 from launchmon.tui.layout import HEIGHTS, WIDTHS, Arrangement, Layouts, state_file
 from launchmon.tui.log_actions import LogActions
 from launchmon.tui.looking_back import PastActions
@@ -30,13 +31,13 @@ from launchmon.tui.panels.log import LogPanel, LogView
 from launchmon.tui.panels.rail import Rail
 from launchmon.tui.panels.ranks import RanksPanel
 from launchmon.tui.panels.verdict import VerdictPanel, kept_dumps
-from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.screens.attempts import AttemptsScreen
 from launchmon.tui.screens.described import DescribedScreen
 from launchmon.tui.screens.kill import KillScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.screens.verdict import VerdictScreen
+from launchmon.tui.view import View
 from launchmon.tui.widgets.panel import Panel
 
 logger = logging.getLogger("launchmon.tui")

@@ -10,16 +10,17 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from launchmon.actions import in_scope
+from launchmon.format import duration, plural
+from launchmon.session_like import SessionLike
 from launchmon.tui.bindings import bindings
-from launchmon.tui.format import duration, plural
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import run_name
-from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.screens.following import REFRESH_S, FollowingScreen
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.stacks import rows, save, words
 from launchmon.tui.stacks.board import Board
 from launchmon.tui.stacks.tree import Item
+from launchmon.tui.view import View
 from launchmon.tui.widgets.facts import paragraph
 from launchmon.tui.widgets.lines import Lines, Row, set_title
 from launchmon.tui.widgets.pager import Pager

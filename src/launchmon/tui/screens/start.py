@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from textual import work
 from textual.message import Message
 
-from launchmon.tui.format import one_line, plural, wrap
-from launchmon.tui.protocol import SessionLike
+from launchmon.format import one_line, plural, wrap
+from launchmon.session_like import SessionLike
 from launchmon.tui.screens.kill import refusal_rows, step_rows
 from launchmon.tui.widgets.dialog import Dialog
 from launchmon.tui.widgets.lines import Row

@@ -7,14 +7,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 
 from launchmon.actions import in_scope
+from launchmon.format import wrap
+from launchmon.session_like import SessionLike
 from launchmon.tui.bindings import bindings
-from launchmon.tui.format import wrap
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.verdict import heading, rows
-from launchmon.tui.protocol import SessionLike, View
 from launchmon.tui.screens.following import FollowingScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
+from launchmon.tui.view import View
 from launchmon.tui.widgets.facts import paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.pager import Pager

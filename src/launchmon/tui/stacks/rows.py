@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
-from launchmon.tui import format as fmt
+from launchmon import format as fmt
 from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.stacks import words
 from launchmon.tui.stacks.board import COMPARE, SETS, THREADS, Board

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from launchmon.tui.format import plural
+from launchmon.format import plural
 from launchmon.tui.stacks.tree import Item
 from launchmon_agent.codec import encode
 from launchmon_agent.errors import Refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from launchmon.tui.format import plural
+from launchmon.format import plural
 from launchmon.tui.stacks import words
 from launchmon.tui.widgets.lines import Span
 from launchmon_agent.events import Stacks

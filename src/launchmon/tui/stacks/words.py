@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from launchmon.tui import format as fmt
+from launchmon import format as fmt
 from launchmon.tui.widgets.lines import Span
 from launchmon_agent.events import RankStack, Stacks
 from launchmon_agent.stacks.compare import Change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from launchmon.tui.format import sparkline
+from launchmon.format import sparkline
 from launchmon.tui.widgets.lines import Span
 
 ROOMY = 84

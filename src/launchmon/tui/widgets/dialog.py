@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.screen import ModalScreen
 
-from launchmon.tui.protocol import SessionLike
+from launchmon.session_like import SessionLike
 from launchmon.tui.widgets.lines import Lines, Row, set_title
 
 REFRESH_S = 0.25

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from launchmon.tui.format import fit, one_line, wrap
+from launchmon.format import fit, one_line, wrap
 from launchmon.tui.widgets.lines import Row
 
 LABEL = 11

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from textual import events
 
-from launchmon.tui.format import age, one_line, wrap
-from launchmon.tui.protocol import View
+from launchmon.format import age, one_line, wrap
+from launchmon.tui.view import View
 from launchmon.tui.widgets.lines import Lines, Row, overlaid, pointed
 
 logger = logging.getLogger("launchmon.tui")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from launchmon.tui.format import fit
+from launchmon.format import fit
 from launchmon.tui.widgets.lines import Row, Span
 
 GAPS = (2, 1)

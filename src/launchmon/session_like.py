@@ -1,9 +1,8 @@
-"""What the TUI asks of the rest of launchmon, and nothing more. The session of the client fulfils it; so do fakes."""
+"""What those who show a session, or write one down, ask of it, and nothing more. All kinds of sessions fulfil it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from launchmon.victim import Victim
@@ -280,71 +279,3 @@ class SessionLike(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Found:
-    """A run that can be attached to, as the home screen lists it."""
-
-    label: str
-    selector: Any  # what the caller needs to open it; the TUI hands it back untouched
-    model: str | None = None
-    tp: int | None = None
-    port: int | None = None
-    phase: str | None = None  # phase name, "ready", or how it ended
-    alive: bool = True
-    launched: bool = False  # by launchmon
-    pid: int | None = None
-    age_s: float | None = None  # since its start
-    target: str | None = None
-    notes: tuple[str, ...] = field(default_factory=tuple)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Another machine, as the home screen lists it: runs may be there."""
-
-    label: str
-    selector: Any  # what the caller needs to look there; the TUI hands it back untouched
-    note: str = ""  # why it is listed
-
-
-@dataclass(frozen=True)
-class View:
-    """What a panel draws from: the state at one moment of the screen's clock."""
-
-    model: ModelLike
-    link_state: str
-    link_message: str
-    age: float
-    """Seconds since the last event."""
-    now: float
-    """The target's time: that of the newest event, and running on while the link is live."""
-    target: str
-    read_only: bool
-    retry_s: float | None = None
-    """Seconds until a lost link is tried again; None: it is tried just now, or ``given_up``."""
-    given_up: bool = False
-    nodes: tuple[Node, ...] = ()
-    """Of a run on several targets, by number; else empty."""
-
-    @property
-    def stale(self) -> bool:
-        return self.link_state in ("lost", "ended")
-
-    @classmethod
-    def of(cls, session: SessionLike) -> View:
-        link, age, model = session.link, session.age(), session.model
-        running = link.state in ("live", "replay")  # a recording says itself how far it is past its newest event
-        return cls(
-            model=model,
-            link_state=link.state,
-            link_message=link.message,
-            age=age,
-            now=model.now + (age if running else 0.0),
-            target=session.target,
-            read_only=session.read_only,
-            retry_s=session.retry_in(),
-            given_up=link.given_up,
-            nodes=tuple(session.nodes),
-        )

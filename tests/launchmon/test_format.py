@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from launchmon.tui import format as fmt
+from launchmon import format as fmt
 
 
 @pytest.mark.parametrize(
