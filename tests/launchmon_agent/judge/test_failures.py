@@ -38,9 +38,11 @@ EXAMPLES = {
         "weights",
         "RuntimeError: TP rank 0 could finish the model loading, but there are other ranks",
     ),
+    "gloo-interface": ("dist-init", "RuntimeError: [enforce fail at device.cc:84] Unable to find address for: ^lo"),
     "rendezvous": ("dist-init", "RuntimeError: Gloo connectFullMesh failed with"),
     "collective-timeout": ("graphs", "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3"),
     "scheduler-watchdog": ("ready", "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)"),
+    "no-such-gpu": ("dist-init", "RuntimeError: CUDA error: invalid device ordinal"),
     "illegal-access": ("warm-up", "CUDA error: an illegal memory access was encountered"),
     "not-divisible": ("weights", "AssertionError: assert numerator % denominator == 0"),
     "missing-module": ("start", "ModuleNotFoundError: No module named 'flashinfer'"),
@@ -69,6 +71,14 @@ def test_the_last_detail_line_decides_before_the_wrappers_words() -> None:
     wrapper = "[sgl_kernel] CRITICAL: Could not load any common_ops library!"
     found = failure_of(["ImportError: libnuma.so.1: cannot open shared object file", wrapper], "start")
     assert found is not None and found.id == "missing-libnuma"
+
+
+def test_only_what_is_asked_for_by_https_can_be_the_hub() -> None:
+    text = "requests.exceptions.ConnectionError: {}(host='{}', port={}): Max retries exceeded with url: {}"
+    hub = failure_of([text.format("HTTPSConnectionPool", "huggingface.co", 443, "/api/models/x")], "start")
+    assert hub is not None and hub.id == "hub-unreachable"
+    assert failure_of([text.format("HTTPConnectionPool", "127.0.0.1", 30000, "/model_info")], "warm-up") is None
+    assert failure_of([text.format("HTTPConnectionPool", "10.0.0.1", 8998, "/route?engine_rank=-1")], "ready") is None
 
 
 def test_an_unknown_text_is_nothing() -> None:

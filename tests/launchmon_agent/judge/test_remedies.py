@@ -194,6 +194,14 @@ def test_the_last_line_of_a_failure_decides(text: str, wanted: str) -> None:
     assert changes("crashed", context_of(model))[0].startswith(wanted)
 
 
+def test_an_interface_that_gloo_does_not_find_is_unset_where_it_is_set() -> None:
+    text = "RuntimeError: [enforce fail at device.cc:84] ifa != nullptr. Unable to find address for: ^lo,docker"
+    context = dataclasses.replace(SEED, phase="dist-init", text=text)
+    assert "unset GLOO_SOCKET_IFNAME" not in changes("crashed", context)
+    context = dataclasses.replace(context, variables={"GLOO_SOCKET_IFNAME": "^lo,docker"})
+    assert changes("crashed", context)[0] == "unset GLOO_SOCKET_IFNAME"
+
+
 # ---------------------------------------------------------------------------------------------------------- what is not
 
 
