@@ -42,7 +42,8 @@ class Program:
 def program_for(machine: str, environ: Mapping[str, str] | None = None) -> Program:
     """``machine`` as uname(2) says it. Blocking, up to :data:`DOWNLOAD_S`. Raises :class:`Refused`."""
     if machine not in _ELF_MACHINES:
-        raise Refused(f"there is no py-spy for {machine}", "its makers publish none", "")
+        by_hook = "launchmon relaunch    # what launchmon starts has a hook that tells stacks without py-spy"
+        raise Refused(f"there is no py-spy for {machine}", "its makers publish none", by_hook)
     version = metadata.version(PACKAGE)
     data = _installed(machine)
     if data is not None:

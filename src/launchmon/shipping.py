@@ -59,7 +59,9 @@ async def _send(request: Request, name: str, packed: bytes) -> str:
         last = start == starts[-1]
         answer = await request("ship", number=number, data=data, name=name if last else None)
         if answer["again"]:
-            raise Interrupted("py-spy could not be sent", "the link was lost again and again", "")
+            raise Interrupted(
+                "py-spy could not be sent", "the link was lost again and again", "launchmon attach    # sends it again"
+            )
     return str(answer["path"])
 
 

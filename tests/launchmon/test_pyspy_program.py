@@ -85,5 +85,6 @@ def test_a_refusal_says_why_and_what_to_do(
 
 
 def test_a_machine_that_py_spy_is_not_made_for() -> None:
-    with pytest.raises(Refused, match="riscv64"):
+    with pytest.raises(Refused, match="riscv64") as refused:
         program_for("riscv64")
+    assert refused.value.try_.startswith("launchmon relaunch ")

@@ -66,8 +66,7 @@ class ProcessChannel:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
-        with contextlib.suppress(asyncio.TimeoutError):  # a grandchild may hold stderr open
-            await asyncio.wait_for(asyncio.shield(self._listening), END_S)
+        await asyncio.wait({self._listening}, timeout=END_S)  # a grandchild may hold stderr open
         self._listening.cancel()
         return Ending(self._process.returncode, self._complaints.decode("utf-8", "replace").strip())
 

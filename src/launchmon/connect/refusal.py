@@ -70,7 +70,7 @@ def refusal(target: Target, failure: NotStarted) -> Refused:
         return Refused(
             f"no agent came up {where} within {failure.waited:.0f} s",
             f"the machine is very slow, or the command waits for something; {silence}",
-            f"{target.spec} sh -c id" if target.kind == "via" else "",
+            _by_hand(target),
         )
     status = failure.ending.status
     found = _no_python(target, status, printed)
@@ -83,11 +83,19 @@ def refusal(target: Target, failure: NotStarted) -> Refused:
             said = f"{what}: {last}" if last else f"{what} (status {status})"
             return Refused(said, row.cause, _filled(row.try_, target, program))
     how = "the link ended" if status is None else f"signal {-status}" if status < 0 else f"status {status}"
-    return Refused(f"{what} ({how})", last)
+    return Refused(f"{what} ({how})", last, _by_hand(target))
 
 
 def _where(target: Target) -> str:
     return f"through {target.spec!r}" if target.kind == "via" else f"on {target.label}"
+
+
+def _by_hand(target: Target) -> str:
+    """A command that fails in the same way before a person's eyes: ``sh`` gets what to run through its stdin."""
+    if target.kind == "local":
+        return "launchmon doctor"
+    login = f"ssh {_ssh_words(target.spec)}" if target.kind == "ssh" else ""
+    return " ".join(("echo id |", *filter(None, (login, target.command)), "sh"))
 
 
 def _no_python(target: Target, status: int | None, printed: str) -> Refused | None:

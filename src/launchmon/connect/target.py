@@ -47,6 +47,8 @@ class Target:
 
 LOCAL = Target()
 
+_VIA = "launchmon attach --via 'docker exec -i NAME'"
+
 
 def options_of(targets: Iterable[Target]) -> list[str]:
     """The words that name all of these to a verb."""
@@ -69,7 +71,7 @@ def via(prefix: str) -> Target:
     try:
         words = shlex.split(prefix)
     except ValueError as error:
-        raise Refused(f"--via {prefix!r} cannot be split into words", str(error), "") from None
+        raise Refused(f"--via {prefix!r} cannot be split into words", str(error), _VIA) from None
     if not words:
-        raise Refused("--via needs a command", "", "launchmon attach --via 'docker exec -i NAME'")
+        raise Refused("--via needs a command", "", _VIA)
     return Target("via", prefix)

@@ -84,6 +84,12 @@ def test_several_runs_are_too_many() -> None:
     assert done.exit_code == 2 and "one run at a time: a b" in done.output
 
 
+def test_a_prefix_that_cannot_be_split_says_how_one_looks() -> None:
+    with pytest.raises(Refused, match="cannot be split into words") as refused:
+        named("--via", "docker exec 'x")
+    assert refused.value.try_ == "launchmon attach --via 'docker exec -i NAME'"
+
+
 def test_a_job_has_one_login_node() -> None:
     with pytest.raises(Refused, match="--slurm finds the nodes by itself"):
         named("--slurm", "42", "--on", "a", "--on", "b")

@@ -121,6 +121,20 @@ def test_a_target_that_says_nothing_for_too_long() -> None:
     assert "within 30 s" in refused.what and "srun: job 7 queued" in refused.cause
 
 
+@pytest.mark.parametrize(
+    ("where", "command"),
+    [
+        (target.via("./enter -i x"), "echo id | ./enter -i x sh"),
+        (target.ssh("ada@box:22"), "echo id | ssh -p 22 ada@box sh"),
+        (target.Target("ssh", "login", step="srun -w n1", name="n1"), "echo id | ssh login srun -w n1 sh"),
+        (target.LOCAL, "launchmon doctor"),
+    ],
+)
+def test_what_is_not_known_can_be_tried_by_hand(where: target.Target, command: str) -> None:
+    assert refusal(where, NotStarted(Ending(1), "no way")).try_ == command
+    assert refusal(where, NotStarted(None, "", 30.0)).try_ == command
+
+
 def test_control_sequences_do_not_reach_the_person() -> None:
     refused = why("./enter", 1, "\x1b[31mno\x1b]0;title\x07 way\x9b2J")
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", refused.what + refused.cause)

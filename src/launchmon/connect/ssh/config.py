@@ -50,7 +50,9 @@ def address(spec: str) -> Address:
     if not host or host.startswith("-") or (at and not user):
         raise Refused(f"{spec!r} is not a host", "", "launchmon attach --on user@host")
     if port and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
-        raise Refused(f"{spec!r} has no valid port", f"{port!r} is not between 1 and 65535")
+        raise Refused(
+            f"{spec!r} has no valid port", f"{port!r} is not between 1 and 65535", "launchmon attach --on user@host:22"
+        )
     return Address(host, user or None, int(port) if port else None)
 
 

@@ -30,16 +30,20 @@ class Proxy:
     async def start(cls, command: str) -> Proxy:
         """Raises :class:`OSError`."""
         ours, its = socket.socketpair()
-        with its:
-            process = await asyncio.create_subprocess_exec(
-                "sh",
-                "-c",
-                f"exec {command}",
-                stdin=its.fileno(),
-                stdout=its.fileno(),
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # it asks nothing of the terminal, which the screen draws on
-            )
+        try:
+            with its:
+                process = await asyncio.create_subprocess_exec(
+                    "sh",
+                    "-c",
+                    f"exec {command}",
+                    stdin=its.fileno(),
+                    stdout=its.fileno(),
+                    stderr=asyncio.subprocess.PIPE,
+                    start_new_session=True,  # it asks nothing of the terminal, which the screen draws on
+                )
+        except BaseException:
+            ours.close()
+            raise
         ours.setblocking(False)
         return cls(process, ours)
 
