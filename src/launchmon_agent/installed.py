@@ -21,7 +21,7 @@ _PACKAGES = re.compile(rb"(/\S+/(?:site|dist)-packages)/")
 
 def sglang_version(pid: int) -> str | None:
     """Of the server with this launcher; None where it cannot be seen."""
-    root = "" if same_root(pid) else f"{proc.PROC}/{pid}/root"
+    root = root_of(pid)
     for folder in package_folders(pid, root):
         version = _version_in(root + folder)
         if version is not None:
@@ -51,10 +51,14 @@ def package_folders(pid: int, root: str) -> Iterator[str]:
     ]
     for prefix in dict.fromkeys((*prefixes[:1], environ.get("VIRTUAL_ENV", ""), *prefixes[1:], "/usr/local", "/usr")):
         if os.path.isabs(prefix):
-            for folder in sorted(glob.glob(f"{glob.escape(root + prefix)}/lib*/python3*/*-packages")):
-                yield folder[len(root) :]
+            yield from (folder[len(root) :] for folder in folders_below(root + prefix))
     maps = proc.read(f"{proc.PROC}/{pid}/maps") or b""
     yield from dict.fromkeys(os.fsdecode(found) for found in _PACKAGES.findall(maps))
+
+
+def folders_below(prefix: str) -> list[str]:
+    """Where the packages of a Python lie that is installed, or of an environment that was made, at this place."""
+    return sorted(glob.glob(f"{glob.escape(prefix)}/lib*/python3*/*-packages"))
 
 
 def _version_in(folder: str) -> str | None:
@@ -65,10 +69,10 @@ def _version_in(folder: str) -> str | None:
     return found[0] if len(found) == 1 else None  # an upgrade that failed may leave two, which says nothing
 
 
-def same_root(pid: int) -> bool:
-    """Whether the process sees the file system that we see: not so for one in a container."""
+def root_of(pid: int) -> str:
+    """What to put before a path as the process sees it: empty, but for one in a container."""
     theirs = proc.namespace(pid, "mnt")
-    return theirs is None or theirs == proc.namespace("self", "mnt")
+    return "" if theirs in (None, proc.namespace("self", "mnt")) else f"{proc.PROC}/{pid}/root"
 
 
 def _link(pid: int, name: str) -> str | None:

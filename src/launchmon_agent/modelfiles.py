@@ -9,12 +9,13 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from launchmon_agent.events import ModelFiles, Run
+from launchmon_agent.installed import root_of
 from launchmon_agent.sensors import proc
-from launchmon_agent.sglangsource import root_of
+from launchmon_agent.sglang.command import value_of
 
 INDEX = "model.safetensors.index.json"
 
@@ -57,7 +58,7 @@ def model_files(run: Run, now: float) -> ModelFiles | None:
         return ModelFiles(now, path, size, size)
     if os.path.isdir(root + path):
         return _in_directory(root, path, now)
-    return _in_cache(root, run.model, _option(run.argv, "--revision"), proc.environ(run.pid) or {}, now)
+    return _in_cache(root, run.model, value_of(run.argv, "--revision"), proc.environ(run.pid) or {}, now)
 
 
 def snapshot(name: str, env: Mapping[str, str], revision: str = "main", root: str = "") -> str | None:
@@ -142,12 +143,3 @@ def _repository(name: str, env: Mapping[str, str]) -> str:
     hub = env.get("HF_HOME") or os.path.join(env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface")
     cache = env.get("HF_HUB_CACHE") or os.path.join(hub, "hub")
     return os.path.join(cache, "models--" + name.replace("/", "--"))
-
-
-def _option(argv: Sequence[str], name: str) -> str | None:
-    """The value of a flag written in full."""
-    for place, word in enumerate(argv):
-        flag, equals, value = word.partition("=")
-        if flag == name:
-            return value if equals else argv[place + 1] if place + 1 < len(argv) else None
-    return None

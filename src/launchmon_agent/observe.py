@@ -32,7 +32,7 @@ from launchmon_agent.sensors.http import HttpSensor
 from launchmon_agent.sensors.kernel import KernelSensor
 from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.sensors.ras import RasSensor
-from launchmon_agent.sglang.command import parse
+from launchmon_agent.sglang.command import parse, value_of
 from launchmon_agent.sglang.run import run_of_command
 from launchmon_agent.sources import Sensors
 from launchmon_agent.stacks.dump import Dumper
@@ -187,20 +187,10 @@ def _sensors(run: Run, session: int | None, directory: str | None = None) -> Sen
 
 def _http_sensor(started: Run) -> Callable[[Run, Callable[[int], bool]], HttpSensor]:
     """``started``: the run with its command as it was given. What a watch knows of a run holds no API key."""
-    key, metrics = _flag(started.argv, "--api-key"), "--enable-metrics" in started.argv
+    key, metrics = value_of(started.argv, "--api-key"), "--enable-metrics" in started.argv
 
     def sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
         assert run.pid is not None
         return HttpSensor(run.pid, run.port, run.host, run.engine_version, key, is_ours, metrics=metrics)
 
     return sensor
-
-
-def _flag(argv: tuple[str, ...], name: str) -> str | None:
-    """The value of a flag written in full."""
-    for place, word in enumerate(argv):
-        if word == name and place + 1 < len(argv):
-            return argv[place + 1]
-        if word.startswith(name + "="):
-            return word.partition("=")[2]
-    return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from launchmon_agent.events import Installed, Run
-from launchmon_agent.installed import package_folders, same_root
+from launchmon_agent.installed import folders_below, package_folders, root_of
 from launchmon_agent.judge.supported import installed
 from launchmon_agent.runs.flaglist import read_sources
 from launchmon_agent.sensors import proc
@@ -45,16 +45,10 @@ def packages(pid: int, interpreter: str | None) -> Iterator[str]:
         if os.path.isabs(path):
             yield from _in(root + path, root)
     if interpreter is not None:
-        prefix = os.path.dirname(os.path.dirname(interpreter))
-        for folder in sorted(glob.glob(f"{glob.escape(root + prefix)}/lib*/python3*/*-packages")):
+        for folder in folders_below(root + os.path.dirname(os.path.dirname(interpreter))):
             yield from _in(folder, root)
     for folder in package_folders(pid, root):
         yield from _in(root + folder, root)
-
-
-def root_of(pid: int) -> str:
-    """What to put before a path as the process sees it: empty, but for one in a container."""
-    return "" if same_root(pid) else f"{proc.PROC}/{pid}/root"
 
 
 def _in(folder: str, root: str) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Iterator
 
-from launchmon_agent.installed import package_folders, same_root
+from launchmon_agent.installed import folders_below, package_folders, root_of
 from launchmon_agent.sensors import proc
 
 PACKAGES = (
@@ -42,11 +41,10 @@ def software(pid: int | None, interpreter: str | None) -> dict[str, str]:
 
 def _folders(pid: int | None, interpreter: str | None) -> Iterator[str]:
     if pid is not None:
-        root = "" if same_root(pid) else f"{proc.PROC}/{pid}/root"
+        root = root_of(pid)
         yield from (root + folder for folder in package_folders(pid, root))
     elif interpreter is not None and os.path.isabs(interpreter):
-        prefix = os.path.dirname(os.path.dirname(interpreter))
-        yield from sorted(glob.glob(f"{glob.escape(prefix)}/lib*/python3*/*-packages"))
+        yield from folders_below(os.path.dirname(os.path.dirname(interpreter)))
 
 
 def _versions(folder: str) -> dict[str, str]:

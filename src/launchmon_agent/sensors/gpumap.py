@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from launchmon_agent.events import Gpu, GpuProcess
+from launchmon_agent.sglang.command import value_of
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Numbering:
         listed = (environ or {}).get("CUDA_VISIBLE_DEVICES")
         return cls(
             visible=None if listed is None else tuple(part.strip() for part in listed.split(",")),
-            base=_number(_flag(argv, "--base-gpu-id"), 0),
-            step=_number(_flag(argv, "--gpu-id-step"), 1),
-            cuda=_flag(argv, "--device") in (None, "cuda"),
+            base=_number(value_of(argv, "--base-gpu-id"), 0),
+            step=_number(value_of(argv, "--gpu-id-step"), 1),
+            cuda=value_of(argv, "--device") in (None, "cuda"),
         )
 
     def gpu(self, place: int, gpus: Sequence[Gpu]) -> Gpu | None:
@@ -89,15 +90,6 @@ def map_ranks(
 def _only(processes: Sequence[GpuProcess]) -> int | None:
     """A GPU with one process on it: that one is the rank."""
     return processes[0].memory if len(processes) == 1 else None
-
-
-def _flag(argv: Sequence[str], name: str) -> str | None:
-    for index, word in enumerate(argv):
-        if word == name and index + 1 < len(argv):
-            return argv[index + 1]
-        if word.startswith(name + "="):
-            return word[len(name) + 1 :]
-    return None
 
 
 def _number(text: str | None, default: int) -> int:

@@ -114,6 +114,15 @@ def parse(argv: Sequence[str]) -> Command:
     )
 
 
+def value_of(words: Sequence[str], name: str) -> str | None:
+    """The value of a flag that is written in full, as argparse takes it: of several the last. None: it is not given."""
+    for place in range(len(words) - 1, -1, -1):
+        flag, equals, value = words[place].partition("=")
+        if flag == name and (equals or place + 1 < len(words)):
+            return value if equals else words[place + 1]
+    return None
+
+
 def is_python(word: str) -> bool:
     """Whether a word names a Python interpreter: ``python``, ``/venv/bin/python3.11``."""
     return bool(_PYTHON.match(os.path.basename(word)))

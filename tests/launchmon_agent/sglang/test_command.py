@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from launchmon_agent.sglang.command import Command, parse
+from launchmon_agent.sglang.command import Command, parse, value_of
 
 SERVER = ("python", "-m", "sglang.launch_server")
 
@@ -174,3 +174,10 @@ def test_the_demo_is_simulated() -> None:
     found = command("python -m launchmon.demo.launch_server --tp 8")
     assert found.simulated
     assert found.tp == 8
+
+
+def test_of_a_flag_that_is_given_twice_the_last_value_counts() -> None:
+    words = ("--revision", "main", "--api-key=a=b", "--revision=v2", "--last")
+    assert value_of(words, "--revision") == "v2"
+    assert value_of(words, "--api-key") == "a=b"
+    assert value_of(words, "--last") is None and value_of(words, "--other") is None
