@@ -35,6 +35,8 @@ from launchmon_agent.sglang.ranks import expected_ranks
         ({"tp": 2, "ep": 2, "engine_version": "0.5.4"}, ["TP0 EP0", "TP1 EP1"]),
         ({"tp": 2, "ep": 2, "engine_version": "0.4.7"}, ["TP0", "TP1"]),
         ({"tp": 2, "pp": 2, "engine_version": "0.5.5"}, ["PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1"]),
+        ({"dp": 2, "engine_version": "0.4.5.post3"}, ["DP0 TP0", "DP1 TP0"]),
+        ({"dp": 2, "engine_version": "0.4.6.post5"}, ["DP0", "DP1"]),
         ({"tp": 4, "nnodes": 2, "node_rank": 1}, ["TP2", "TP3"]),
         ({"tp": 2, "pp": 2, "nnodes": 2, "node_rank": 1}, ["PP1 TP0", "PP1 TP1"]),
         ({"tp": 4, "pp": 2, "nnodes": 4, "node_rank": 3}, ["PP1 TP2", "PP1 TP3"]),

@@ -1,7 +1,7 @@
 """Which ranks a run should have on its node, by its sizes. Pure.
 
 The coordinates of a tag, their order and the split of ranks over nodes are SGLang's own (``scheduler.py`` and
-``engine.py``, 0.4.6 to 0.5.23): only coordinates whose size is above one are shown.
+``engine.py``): only coordinates whose size is above one are shown, and up to 0.4.5 TP always.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ _ORDERS = (
     (("DP", "TP", "PP"), Versions.parse("all")),
 )
 """Coordinates of a tag, by release; EP came with 0.4.10. Of one that is not known it is the newest order."""
+
+
+_ALWAYS_TP = Versions.parse("-0.4.5")
+"""Releases that show TP also where it is the only one."""
 
 
 def expected_ranks(run: Run) -> list[str]:
@@ -47,8 +51,9 @@ def expected_ranks(run: Run) -> list[str]:
 
 
 def _tag(run: Run, replica: int, stage: int, tp: int) -> str:
-    """Coordinates whose size is above one, in the order of the release."""
-    numbers = {"PP": stage if run.pp > 1 else None, "TP": tp if run.tp > 1 else None, **_of_tp(run, tp)}
+    """The coordinates that the release shows, in its order."""
+    shows_tp = run.tp > 1 or _ALWAYS_TP.holds(run.engine_version)
+    numbers = {"PP": stage if run.pp > 1 else None, "TP": tp if shows_tp else None, **_of_tp(run, tp)}
     if run.dp > 1:
         numbers["DP"] = tp // max(1, run.tp // run.dp) if run.attention_dp else replica
     order = next(names for names, versions in _ORDERS if versions.holds(run.engine_version) is not False)
