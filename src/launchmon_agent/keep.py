@@ -35,7 +35,7 @@ from launchmon_agent.runs.directory import ProcessId, RunDirectory, create
 from launchmon_agent.runs.history import write_phases
 from launchmon_agent.runs.launch import Plan, prepare, start
 from launchmon_agent.runs.outlets import Outlets
-from launchmon_agent.runs.recording import SAMPLES, Recording, read_events
+from launchmon_agent.runs.recording import SAMPLES, Recording, happenings
 from launchmon_agent.runs.sampling import Sampling
 from launchmon_agent.runs.sockets import listen, refuse_another, socket_directory, socket_path
 from launchmon_agent.runservice import RunService
@@ -189,7 +189,7 @@ class Keeper:
 
     def _read_past(self) -> None:
         """Exits are in the recording alone; marks are found again in the log and must not be recorded twice."""
-        for event in read_events(self.directory):
+        for event in happenings(self.directory):
             if isinstance(event, Exit):
                 self._past.append(event)
             elif isinstance(event, (Mark, LogError)):

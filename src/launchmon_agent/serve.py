@@ -230,7 +230,7 @@ class Agent:
         if self._relay is not None or self._service is not None:
             raise Refused("this agent follows a run already", "one conversation is about one run")
         if args.get("recorded") is not None:
-            return self._look_back(RunDirectory(os.path.abspath(os.path.expanduser(args["recorded"]))))
+            return await self._look_back(RunDirectory(os.path.abspath(os.path.expanduser(args["recorded"]))))
         chosen = await asyncio.to_thread(listing.choose, args)
         if isinstance(chosen, RunDirectory):
             return await self._follow_directory(chosen)
@@ -238,14 +238,14 @@ class Agent:
         await self._choose(chosen)
         return run
 
-    def _look_back(self, directory: RunDirectory) -> Any:
+    async def _look_back(self, directory: RunDirectory) -> Any:
         """At the files of a run, wherever they were copied from: nothing on this machine is taken to be of it."""
         if directory.read() is None:
             raise Refused(f"{directory.path} is no directory of a run", "it has no run.json that can be read")
         if os.path.islink(directory.log):  # whoever made the directory may mean a file of this machine's
             raise Refused(f"{directory.log} is a link", "the directory of a run holds its log itself")
         self._sharing = Sharing(directory)
-        return self._watch_here(observe.launched_run(directory, ended=True))
+        return await self._watch_ended(directory)
 
     async def _follow_directory(self, directory: RunDirectory) -> Any:
         """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""
@@ -255,7 +255,11 @@ class Agent:
             run = await relay.open()
             self._relay = relay
             return run
-        return self._watch_here(observe.launched_run(directory, ended=True))
+        return await self._watch_ended(directory)
+
+    async def _watch_ended(self, directory: RunDirectory) -> Any:
+        """A long recording takes a while to read, in which the client is to hear that its agent is there."""
+        return self._watch_here(await asyncio.to_thread(observe.launched_run, directory, ended=True))
 
     def _watch_here(self, watch: Watch) -> Any:
         watch.listen(self._peer.send_event)
