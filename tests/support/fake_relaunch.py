@@ -17,7 +17,7 @@ VERSION = "0.5.11"
 FLAGS = FlagList(
     (
         *(dataclasses.replace(flag, help=f"About {flag.name[2:]}.") for flag in flags_of_tables(VERSION).flags),
-        Flag("--model-path", type="str", help="Where the weights are.", required=True),
+        Flag("--model-path", type="str", help="Where the weights are."),
         Flag("--tp-size", ("--tensor-parallel-size",), type="int", default="1", help="The tensor parallelism size."),
         Flag("--port", type="int", default="30000", help="The port of the HTTP server."),
         Flag("--enable-symm-mem-x", takes=SWITCH, help="Only here."),
