@@ -18,7 +18,7 @@ class CellLike(Protocol):
     @property
     def phase(self) -> str: ...
     @property
-    def state(self) -> str: ...  # pending | running | done | skipped | failed
+    def state(self) -> str: ...  # pending | running | done | skipped | stopped | failed
     @property
     def begin(self) -> float | None: ...
     @property

@@ -130,6 +130,7 @@ class RunModel:
                 steps = self.actions.setdefault(event.id, [])
                 if event not in steps:
                     steps.append(event)
+                    self.phases.apply(event)
             case Verdict():
                 self.verdict = event
             case Heartbeat():
@@ -273,13 +274,13 @@ class RunModel:
                 yield state
         yield from self._marks
         yield from self._progress.values()
+        for steps in self.actions.values():  # before what ended because of them
+            yield from steps
         yield from self.errors
         yield from self.exits
         yield from self.kernel
         yield from self.notices
         yield from self.stacks
-        for steps in self.actions.values():
-            yield from steps
         latest = (
             self.expected,
             self.installed,

@@ -50,6 +50,20 @@ def test_the_same_again_changes_nothing() -> None:
     assert state(told(STORY, STORY)) == state(told(STORY))
 
 
+def test_a_newcomer_to_a_run_that_was_killed_sees_what_was_cut_short() -> None:
+    """A dying server complains of its ranks: whoever is told of that first would take it for a failure."""
+    ends = (
+        Action(60.5, action="kill", id="k1", step="TERM launcher", state="done"),
+        Exit(60.6, pid=8, start_time=1.0, role="scheduler", rank="TP0", code=-9),
+        LogError(60.0, rank="launcher", offset=200, id="sigquit_child", severity="consequence"),
+        Exit(61.0, pid=1, start_time=1.0, role="launcher", code=-9),
+    )
+    there = told(STORY[:4], ends)
+    newcomer = told(tuple(there.replay()))
+    assert newcomer.phases.rail(99.0) == there.phases.rail(99.0)
+    assert {cell.phase: cell.state for cell in newcomer.phases.rail(99.0)}["weights"] == "stopped"
+
+
 def test_times_that_another_reader_makes_out_a_little_differently_are_the_same() -> None:
     again = tuple(
         replace(event, at=event.at + (40.0 if isinstance(event, Mark) else 0.5))

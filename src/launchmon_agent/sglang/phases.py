@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from launchmon_agent.events import LAUNCHER, Event, Exit, LogError, Mark, Progress, Run
+from launchmon_agent.events import LAUNCHER, Action, Event, Exit, LogError, Mark, Progress, Run
 from launchmon_agent.sglang.rail import RAIL, Cell, cell
 from launchmon_agent.sglang.rank_phases import RankTrack, number, slower
 from launchmon_agent.sglang.spans import DRAFT, TARGET, Span, Track
@@ -17,8 +17,8 @@ from launchmon_agent.sglang.table import cause_of
 
 __all__ = ["DRAFT", "RAIL", "TARGET", "Cell", "PhaseBoard", "Span"]
 
-_START_SLACK = 1.0
-"""Stamps are cut to whole seconds: a line can seem this much older than the process that wrote it."""
+_CUT_S = 1.0
+"""Stamps are cut to whole seconds: a line can seem this much older than what came before it."""
 
 _GOING_DOWN = frozenset({"sigquit", "sigquit_child"})
 """Errors that name no cause, but with which SGLang takes itself down."""
@@ -41,7 +41,8 @@ class PhaseBoard:
         self._ranks: dict[str, RankTrack] = {}
         self._args: dict[str, str] = {}
         self._args_at: float | None = None
-        self._stopping = False  # someone asked the run to end
+        self._stopping = False  # the log says that someone asked the run to end; it is read in order
+        self._killed_at: float | None = None  # when launchmon began to end it
         self._failed = False
         self._port_lost = False  # a ready line after that comes from the server that has the port
 
@@ -53,7 +54,7 @@ class PhaseBoard:
         self._add_expected()
 
     def apply(self, event: Event) -> None:
-        """Take one event in. Only runs, marks, progress, errors and exits have a meaning here."""
+        """Take one event in. Only runs, marks, progress, errors, exits and kills have a meaning here."""
         match event:
             case Run():
                 self._run = event
@@ -71,6 +72,8 @@ class PhaseBoard:
                 self._take_error(event)
             case Exit():
                 self._take_exit(event)
+            case Action(action="kill"):
+                self._take_kill(event)
 
     def _begin_launch(self, mark: Mark) -> None:
         self._forget()
@@ -82,7 +85,7 @@ class PhaseBoard:
 
     def _started_at(self, mark: Mark) -> float:
         started = None if self._run is None else self._run.start_time
-        if started is not None and started <= mark.at + _START_SLACK:
+        if started is not None and started <= mark.at + _CUT_S:
             return min(started, mark.at)
         first = number(mark.values.get("first_line_at"))
         return mark.at if first is None else min(first, mark.at)
@@ -195,7 +198,7 @@ class PhaseBoard:
         cause = cause_of(error.detail) if error.detail else None
         if cause is not None and cause.id == "interrupted":
             self._stopping, self._failed = True, False
-        elif self._stopping or error.severity not in ("fatal", "consequence"):
+        elif self._asked_for(error.at) or error.severity not in ("fatal", "consequence"):
             return
         elif error.rank in self._ranks:
             self._failed = True
@@ -206,13 +209,30 @@ class PhaseBoard:
 
     def _take_exit(self, event: Exit) -> None:
         if event.role == "launcher":
-            if self._stopping or (event.code == 0 and self._launcher_is_past("ready")):
+            if self._asked_for(event.at):
+                self._launcher.close(event.at, stopped=True)
+                for track in self._ranks.values():
+                    track.stop(event.at)
+            elif event.code == 0 and self._launcher_is_past("ready"):
                 self._launcher.close(event.at)
             else:
                 self._fail_all(event.at)
-        elif event.rank is not None and event.rank in self._ranks and not self._stopping:
-            self._failed = True
-            self._ranks[event.rank].fail(event.at)
+        elif event.rank is not None and event.rank in self._ranks:
+            if self._asked_for(event.at):
+                self._ranks[event.rank].stop(event.at)
+            else:
+                self._failed = True
+                self._ranks[event.rank].fail(event.at)
+
+    def _take_kill(self, step: Action) -> None:
+        if self._killed_at is None:
+            self._killed_at = step.at
+            if self._launcher_is_past("ready"):
+                self._launcher.close(step.at)
+
+    def _asked_for(self, at: float) -> bool:
+        """Whether what ends at this time was asked to: that is no failure."""
+        return self._stopping or (self._killed_at is not None and at >= self._killed_at - _CUT_S)
 
     def _fail_all(self, at: float) -> None:
         self._failed = True
@@ -260,7 +280,7 @@ class PhaseBoard:
 
         A log that goes quiet tells nothing: a stuck launch stays "launching", a killed server "ready".
         """
-        if self._failed or self._stopping:
+        if self._failed or self._stopping or self._killed_at is not None:
             return "failed" if self._failed else "stopped"
         return "ready" if self._launcher_is_past("ready") else "launching"
 

@@ -19,7 +19,7 @@ RAIL = (
 @dataclass(frozen=True)
 class Cell:
     phase: str
-    state: str  # pending | running | done | skipped | failed
+    state: str  # pending | running | done | skipped | stopped | failed
     begin: float | None = None  # of the first rank, seconds since the epoch
     end: float | None = None  # of the last rank; None while the phase goes on
     seconds: float | None = None  # time during which any rank was in it: pauses between its parts do not count
@@ -51,6 +51,8 @@ def cell(phase: str, spans: Sequence[Span], tracks: Sequence[RankTrack], now: fl
             rank = _rank(max(running, key=lambda span: span.begin), phase)
         return Cell(phase, "running", begin, None, seconds, rank, progress, also)
     last = max(spans, key=lambda span: span.end or now)
+    if any(span.stopped for span in spans):
+        return Cell(phase, "stopped", begin, last.end, seconds, _rank(last, phase), progress)
     return Cell(phase, "done", begin, last.end, seconds, _rank(last, phase), progress)
 
 

@@ -91,6 +91,11 @@ class RankTrack(Track):
         self.dead = True
         self.close(at, failed=True)
 
+    def stop(self, at: float) -> None:
+        """It has ended as was asked for. Of a rank that was up nothing is cut short."""
+        self.dead = self.dead or self.done_at is None
+        self.close(at, stopped=True)
+
     # ---------------------------------------------------------------------------------------------------------- inside
 
     def _model(self, mark: Mark) -> str:

@@ -22,6 +22,7 @@ class Span:
     implicit: bool = False  # it follows from the phase before; no line of this phase was seen
     progress: Progress | None = None  # the newest refresh of its bar
     failed: bool = False
+    stopped: bool = False  # cut short by an end that somebody asked for
 
     @property
     def rail_phase(self) -> str:
@@ -54,12 +55,12 @@ class Track:
         self._open = len(self.spans) - 1
         self.nested = {}
 
-    def close(self, at: float, *, stated_s: float | None = None, failed: bool = False) -> None:
+    def close(self, at: float, *, stated_s: float | None = None, failed: bool = False, stopped: bool = False) -> None:
         span = self.open
         if span is None:
             return
         stated = stated_s if span.stated_s is None else span.stated_s + (stated_s or 0.0)
-        self.change(end=max(at, span.begin), stated_s=stated, failed=failed or span.failed)
+        self.change(end=max(at, span.begin), stated_s=stated, failed=failed or span.failed, stopped=stopped)
         self._open = None
         self.nested = {}
 

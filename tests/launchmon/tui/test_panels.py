@@ -162,6 +162,8 @@ def test_states_have_words_where_a_glyph_could_be_missed() -> None:
     assert "✗ weights failed" in rail_text(fake.crashed(), 200)
     assert "⊘ graphs skipped" in rail_text(fake.ready(), 200)
     assert "✓ ready in 1m04s" in rail_text(fake.ready(), 200)
+    stopped = [Cell("weights", "stopped", begin=0.0, end=9.0, seconds=9.0)]
+    assert "■ weights stopped 9s" in text(rail.rail(stopped, view(fake.ready()), 200))
 
 
 def test_what_goes_on_inside_a_phase_is_said() -> None:

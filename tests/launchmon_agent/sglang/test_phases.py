@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launchmon_agent.events import LAUNCHER, Event, Exit, Host, LogError, Mark, Progress, Run
+from launchmon_agent.events import LAUNCHER, Action, Event, Exit, Host, LogError, Mark, Progress, Run
 from launchmon_agent.log.marks import MarkScanner
 from launchmon_agent.sglang.phases import PhaseBoard, Span
 from tests.support.sglang_wording import launch
@@ -270,6 +270,46 @@ def test_an_end_that_was_asked_for_is_no_failure(code: int | None, outcome: str,
     story.log(61, "Subprocess scheduler_0 (pid=1) crashed with exit code -15. Triggering SIGQUIT for cleanup...")
     story.tell(Exit(story.at(65), pid=1, role="launcher", code=code))
     assert (story.board.outcome(), story.state("ready")) == (outcome, state)
+
+
+def kill(story: Story, second: float) -> Action:
+    return Action(story.at(second), action="kill", id="k", step="TERM launcher", state="done")
+
+
+def test_a_kill_is_no_failure_of_a_server_that_was_ready() -> None:
+    story = loaded("TP0").log(12, UP, "TP0").log(13, STARTED).log(14, RUNNING).log(15, READY)
+    story.tell(kill(story, 60.25))
+    story.tell(Exit(story.at(60.5), pid=2, role="scheduler", rank="TP0", code=-9))
+    story.log(60, "Subprocess scheduler_0 (pid=2) crashed with exit code -9. Triggering SIGQUIT for cleanup...")
+    story.tell(Exit(story.at(61), pid=1, role="launcher", code=-9))
+    assert (story.board.outcome(), story.state("ready")) == ("stopped", "done")
+    assert story.spans(LAUNCHER)[-1] == ("ready", 15, 60.25)
+
+
+def test_a_kill_cuts_the_phases_short_that_were_going_on() -> None:
+    story = loaded("TP0", "TP1").log(12, POOL, "TP0").log(13, CAPTURE, "TP0")
+    story.tell(kill(story, 20))
+    assert story.state("kv-pool") == "running"
+    for pid, rank in ((2, "TP0"), (3, "TP1")):
+        story.tell(Exit(story.at(21), pid=pid, role="scheduler", rank=rank, code=-9))
+    story.tell(Exit(story.at(22), pid=1, role="launcher", code=-9))
+    assert story.board.outcome() == "stopped"
+    assert [story.state(phase) for phase in ("weights", "kv-pool", "graphs")] == ["done", "stopped", "stopped"]
+    assert story.state("ready") == "pending"
+
+
+def test_the_end_of_the_launcher_stops_ranks_whose_end_nobody_saw() -> None:
+    story = loaded("TP0")
+    story.tell(kill(story, 20)).tell(Exit(story.at(21), pid=1, role="launcher", code=-15))
+    assert story.state("kv-pool") == "stopped"
+
+
+def test_what_had_failed_before_a_kill_has_failed() -> None:
+    story = loaded("TP0", "TP1")
+    killed, error = kill(story, 20), LogError(story.at(11), rank="TP1", id="scheduler_exception", severity="fatal")
+    story.tell(killed).tell(error)  # a newcomer is told of the kill first
+    story.tell(Exit(story.at(21), pid=1, role="launcher", code=-9))
+    assert (story.board.outcome(), story.state("kv-pool")) == ("failed", "failed")
 
 
 def test_the_death_of_the_launcher_fails_what_was_going_on() -> None:

@@ -11,8 +11,8 @@ from launchmon.tui.widgets.lines import Row, joined, row_width
 from launchmon.tui.widgets.panel import Content, Panel, Space
 from launchmon_agent.events import Progress
 
-GLYPHS = {"pending": "○", "running": "◉", "done": "✓", "skipped": "⊘", "failed": "✗"}
-TONES = {"pending": "muted", "running": "busy", "done": "good", "skipped": "muted", "failed": "bad"}
+GLYPHS = {"pending": "○", "running": "◉", "done": "✓", "skipped": "⊘", "stopped": "■", "failed": "✗"}
+TONES = {"pending": "muted", "running": "busy", "done": "good", "skipped": "muted", "stopped": "warn", "failed": "bad"}
 
 DETAIL = (
     # done  pending    running
@@ -82,7 +82,7 @@ def _cell(cell: CellLike, view: View, how: str) -> Row:
     if cell.state == "done":
         told = how == "full" or (how == "timed" and (cell.phase == "ready" or (cell.seconds or 0.0) >= WORTH_S))
         return (*head, (name, "plain"), (f" {took}", "muted")) if told and took else (*head, (name, "plain"))
-    words = f"{name} failed" if cell.state == "failed" else name
+    words = f"{name} {cell.state}" if cell.state in ("stopped", "failed") else name
     row: Row = (*head, (words, tone))
     if took:
         row = (*row, (f" {took}", tone))
