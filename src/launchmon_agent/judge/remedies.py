@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from launchmon_agent.judge.clocks import is_within
 from launchmon_agent.judge.tables import TableError, lines, sections, words
 from launchmon_agent.judge.topology import nvlink
 from launchmon_agent.model import RunModel
+from launchmon_agent.sglang.command import parse
 from launchmon_agent.sglang.table import cause_of
 from launchmon_agent.sglang.versions import Versions
 
@@ -201,15 +203,17 @@ def _filled(part: str, context: Context) -> str | None:
 
 
 def _values(context: Context) -> dict[str, str | None]:
-    given = _flags(context.argv)
-    port = given.get("--port", "30000")
-    fraction = context.fraction
+    """Paths are quoted: they stand in commands for a shell, and that of a lock is what the log says."""
+    port = _flags(context.argv).get("--port", "30000")
+    fraction, model = context.fraction, parse(context.argv).model
+    is_path = model is not None and model.startswith(("/", "./", "../"))  # else it may be a name on the hub
     return {
         "port+1": str(int(port) + 1) if port.isdigit() else None,
         "fraction-0.05": None if fraction is None else f"{max(0.1, fraction - 0.05):.2f}",
         "fraction+0.05": None if fraction is None else f"{min(0.98, fraction + 0.05):.2f}",
-        "lock": context.lock,
-        "model": given.get("--model-path") or given.get("--model"),
+        "lock": None if context.lock is None else shlex.quote(context.lock),
+        "model": None if model is None else shlex.quote(model),
+        "directory": shlex.quote(model) if model is not None and is_path else None,
     }
 
 

@@ -119,6 +119,26 @@ def test_the_lock_that_is_known_is_named() -> None:
     assert not any("rm " in part for part in changes("waiting-lock", SEED))
 
 
+def test_a_lock_that_the_log_names_is_no_command_of_its_own() -> None:
+    steps = offered("waiting-lock", dataclasses.replace(SEED, lock="/c/x;reboot"))
+    assert steps[0] == ("run", ("rm '/c/x;reboot'",))
+
+
+@pytest.mark.parametrize(
+    ("model", "command"),
+    [
+        (("--model-path", "/models/my kimi"), "cat '/models/my kimi'/*.safetensors > /dev/null"),
+        (("--model=./kimi",), "cat ./kimi/*.safetensors > /dev/null"),
+        (("--model-path", "moonshotai/Kimi-K2"), None),
+    ],
+    ids=["a path", "a relative one", "a name on the hub"],
+)
+def test_only_files_that_are_here_are_read_beforehand(model: tuple[str, ...], command: str | None) -> None:
+    context = dataclasses.replace(SEED, phase="weights", argv=(*SERVER[:3], *model))
+    read = [part for part in changes("one-behind", context) if part.startswith("cat ")]
+    assert read == ([] if command is None else [command])
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

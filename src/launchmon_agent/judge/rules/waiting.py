@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from launchmon_agent.events import Evidence, Mark, Next, Verdict
 from launchmon_agent.judge import words
 from launchmon_agent.judge.rules.serving import continue_step, stopped_ranks
@@ -225,7 +227,7 @@ def waiting_lock(scene: Scene) -> Verdict | None:
             Next("kill", (), "all ranks, before the lock is removed", "issue"),
             Next(
                 "run",
-                (f"rm {lock}" if lock else "ls -lR ~/.cache/flashinfer ~/.cache/torch_extensions",),
+                (f"rm {shlex.quote(lock)}" if lock else "ls -lR ~/.cache/flashinfer ~/.cache/torch_extensions",),
                 cure or "delete that lock file or its directory; the next launch builds again",
                 "issue",
             ),
