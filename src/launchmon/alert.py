@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 
 from launchmon.cluster.session import AnySession
 from launchmon_agent.events import Verdict
 
 
 class VerdictCommand:
-    """Runs ``command`` by the shell at each new kind of verdict, one at a time, without waiting for it.
+    """Runs ``command`` by the shell at each new kind of verdict, without waiting for it, nor for one before it.
 
     Its environment has ``LAUNCHMON_VERDICT`` (the kind), ``LAUNCHMON_CONFIDENCE``, ``LAUNCHMON_SUMMARY`` and
     ``LAUNCHMON_RUN`` (the run's id): text from the log can be in the summary, so none of it is put into the command.
@@ -22,7 +21,7 @@ class VerdictCommand:
         self._command = command
         self._kind: str | None = None
         self._running: list[subprocess.Popen[bytes]] = []
-        self.stop: Callable[[], None] = session.subscribe(self._look)
+        session.subscribe(self._look)
 
     def _look(self) -> None:
         verdict = self._session.model.verdict

@@ -25,6 +25,7 @@ from launchmon.cli import (
 from launchmon.cli.common import EXIT_INTERRUPTED, EXIT_REFUSED, Verbs, complain
 from launchmon.cli.harmless import guard_streams
 from launchmon.cli.showing import complain_of_configuration, setting_options
+from launchmon.cli.streams import open_closed_streams
 from launchmon_agent.errors import Refused
 
 EPILOG = """\b
@@ -79,6 +80,7 @@ for verb in (
 
 def main() -> None:
     """Entry point. Ends with 1 when something was refused, 2 for wrong usage, 130 when interrupted."""
+    open_closed_streams()
     guard_streams()
     try:
         root(prog_name="launchmon", standalone_mode=False)

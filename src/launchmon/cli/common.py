@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
+PORT = click.IntRange(1, 65535)
+
 EXIT_REFUSED = 1
 EXIT_NO_SUCH_RUN = 6
 EXIT_INTERRUPTED = 130
@@ -109,13 +111,16 @@ class Verbs(click.Group):
             return super().invoke(ctx)
         except Refused as refused:
             options = [word for where in ctx.meta.get(_TARGETS, ()) for word in where.options]
+            if _JOB in ctx.meta:
+                options += ["--slurm", ctx.meta[_JOB]]
             raise Refused(refused.what, refused.cause, _aimed(refused.try_, options)) from None
 
 
 def _aimed(suggestion: str, options: Sequence[str]) -> str:
     """A ``launchmon VERB …`` with the options that name the targets, which whoever suggested it did not know."""
     words = suggestion.split(" ", 2)
-    if words[0] != "launchmon" or len(words) < 2 or not options or "--on" in suggestion or "--via" in suggestion:
+    aimed = any(option in suggestion for option in ("--on", "--via", "--slurm"))
+    if words[0] != "launchmon" or len(words) < 2 or not options or aimed:
         return suggestion
     return " ".join((*words[:2], shlex.join(options), *words[2:]))
 
@@ -146,7 +151,12 @@ async def nodes_of(where: Sequence[Target], asker: Asker | None = None) -> tuple
 
 
 def _keep_run(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str | None:
-    """The run; ``user@host`` among the words is short for ``--on user@host``, since no run's id or name has an @."""
+    """The run; ``user@host`` among the words is short for ``--on user@host``, since no run's id or name has an @.
+
+    An empty word is what a script makes of a variable that is not set, and must not mean the only run.
+    """
+    if "" in words:
+        raise click.BadParameter("the id or name of a run is empty", context, parameter)
     runs = [word for word in words if "@" not in word or "/" in word]
     context.meta.setdefault(_TARGETS, []).extend(target.ssh(word) for word in words if word not in runs)
     if len(runs) > 1:
@@ -161,7 +171,7 @@ def selectors(function: F) -> F:
         click.option("--log-command", metavar="CMD", help="Read the log from what CMD prints."),
         click.option("--log", metavar="PATH", type=click.Path(), help="Read the log from PATH."),
         click.option("--tmux", metavar="PANE", help="The run in this tmux pane, e.g. %3 or main:1.0."),
-        click.option("--port", type=int, metavar="PORT", help="The run that serves, or will serve, on PORT."),
+        click.option("--port", type=PORT, metavar="PORT", help="The run that serves, or will serve, on PORT."),
         click.option("--pid", type=int, metavar="PID", help="The run with this launcher or any process of it."),
         click.argument("run", nargs=-1, callback=_keep_run, metavar="[user@host]… [RUN]"),
     ):

@@ -47,7 +47,7 @@ def command(native: bool, repeat: int, every: float, threads: bool, as_json: boo
 async def _dump(which: dict[str, Any], native: bool, repeat: int, every: float, threads: bool, as_json: bool) -> None:
     async with session() as opened:
         await opened.attach(**which)
-        while opened.model.processes is None:
+        while opened.model.processes is None and opened.link.state != "ended":
             await asyncio.sleep(0.05)
         earlier: list[Stacks] = []
         for number in range(repeat):

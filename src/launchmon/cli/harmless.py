@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
+from launchmon_agent.errors import Refused
 from launchmon_agent.log.display import printable
 
 
@@ -14,6 +15,15 @@ class HarmlessText(io.TextIOWrapper):
     def close(self) -> None:
         """The buffer stays open: it is the original stream's, which the screen draws on."""
         self.flush()
+
+    def flush(self) -> None:
+        """Raises :class:`Refused` where a disk is full. A reader that has gone away is click's to handle."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Refused("what was to be printed could not be written", error.strerror or "", "df -h .") from None
 
     def write(self, text: str) -> int:
         super().write(harmless(text))

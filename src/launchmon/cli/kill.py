@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from launchmon.cli.asking import at_hand
 from launchmon.cli.common import chosen, run_async, selectors, session
 from launchmon.text import kill_plan_text, kill_result_text
 from launchmon_agent.errors import Refused
@@ -37,7 +38,9 @@ async def _kill(which: dict[str, Any], force: bool, yes: bool, as_json: bool) ->
             if not sys.stdin.isatty():
                 raise Refused("not killed: nobody to ask", "stdin is not a terminal", "launchmon kill --yes …")
             click.echo(kill_plan_text(plan), err=True)
-            if not click.confirm("Kill these?", err=True):
+            # Not by click, which would stop the event loop: an agent that hears nothing for two minutes ends.
+            answer = await at_hand().ask("Kill these? [y/N]:", secret=False)
+            if answer is None or answer.strip().lower() not in ("y", "yes"):
                 raise click.exceptions.Abort
         shown: set[Action] = set()
 

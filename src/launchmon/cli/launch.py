@@ -33,9 +33,16 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.events import Notice, Run
 
 
+def _keep_name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """By a name with an @, which stands for a host, no verb would find the run again."""
+    if name is not None and "@" in name:
+        raise click.BadParameter(f"{name!r} has an @", context, parameter)
+    return name
+
+
 @click.command("launch", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @targets
-@click.option("--name", metavar="N", help="A name for the run, shown and accepted by every verb.")
+@click.option("--name", metavar="N", callback=_keep_name, help="A name for the run, shown and accepted by every verb.")
 @click.option("--env", "changes", multiple=True, metavar="K=V", help="Set a variable for the server. Repeatable.")
 @click.option(
     "--without",
@@ -126,7 +133,11 @@ def _check_split(detach: bool) -> None:
     if detach:
         raise click.UsageError("--split shows the launch, --detach does not")
     if named_targets() != (LOCAL,):
-        raise Refused("--split shows the output of a server on this machine only", "this one is on another")
+        raise Refused(
+            "--split shows the output of a server on this machine only",
+            "this one is on another",
+            "launchmon launch --detach -- …",
+        )
     beside.require(os.environ)
 
 

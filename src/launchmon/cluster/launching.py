@@ -21,8 +21,11 @@ _ADDRESS = ("--dist-init-addr", "--nccl-init-addr")
 
 
 def shared_name(argv: Sequence[str], now: float) -> str:
-    """By which the run is found on every node, where none was given: its model and the time of day."""
-    model = os.path.basename((parse(argv).model or "").rstrip("/")) or "run"
+    """By which the run is found on every node, where none was given: its model and the time of day.
+
+    Without an @, which stands for a host.
+    """
+    model = os.path.basename((parse(argv).model or "").rstrip("/")).replace("@", "-") or "run"
     return f"{model}-{time.strftime('%H%M%S', time.localtime(now))}"
 
 

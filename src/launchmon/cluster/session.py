@@ -133,10 +133,11 @@ class ClusterSession(Reading):
             member, refused = refusals[0]
             where = [target for one, target in zip(self._members, targets, strict=True) if one.attached]
             cause = f"{refused.cause}; " if refused.cause else ""
+            name = plans[0].get("name")
             raise Refused(
                 f"{member.label}: {refused.what}",
                 f"{cause}started nevertheless on {', '.join(one.label for one in started)}",
-                shlex.join(["launchmon", "kill", *options_of(where), plans[0].get("name") or ""]).rstrip(" '"),
+                shlex.join(["launchmon", "kill", *options_of(where), *([name] if name else [])]),
             )
         return self._begun(refusals)
 

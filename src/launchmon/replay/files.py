@@ -58,7 +58,7 @@ def _of_archive(path: str) -> Iterator[bytes]:
                 if file is not None:
                     yield from file
                     return
-    raise Refused(f"{path} holds no recording", "there is no events.jsonl in it")
+    raise Refused(f"{path} holds no recording", "there is no events.jsonl in it", "launchmon runs")
 
 
 def _parts(folder: str) -> list[str]:
@@ -71,7 +71,7 @@ def _parts(folder: str) -> list[str]:
             rank = (match["thin"] is not None, match["gz"] is not None, os.path.join(folder, name))
             found[key] = max(found.get(key, rank), rank)
     if not found:
-        raise Refused(f"{folder} holds no recording", "there is no events.jsonl in it")
+        raise Refused(f"{folder} holds no recording", "there is no events.jsonl in it", "launchmon runs")
     return [found[key][2] for key in sorted(found)]
 
 

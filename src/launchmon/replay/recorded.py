@@ -43,7 +43,9 @@ class Recorded:
         self._log_file: object = None
         self._index(lines)
         if not self._lines:
-            raise Refused("this recording holds no events", "it is empty, damaged, or no recording of launchmon")
+            raise Refused(
+                "this recording holds no events", "it is empty, damaged, or no recording of launchmon", "launchmon runs"
+            )
 
     def __len__(self) -> int:
         return len(self._lines)

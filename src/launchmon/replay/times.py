@@ -29,6 +29,7 @@ def moment(text: str, begin: float, end: float) -> float:
         raise Refused(
             f"{text!r} is no time of a recording",
             "times are start, end, 90 or 1m30s (from the start), -30s (before the end), and 18:05:12",
+            "launchmon replay RUN --at -30s",
         )
     return max(begin, min(at, end))
 
@@ -37,7 +38,7 @@ def _span(word: str, begin: float, end: float) -> float | None:
     found = _SPAN.fullmatch(word)
     if found is None or not any((found["h"], found["m"], found["s"])):
         return None
-    seconds = 3600 * int(found["h"] or 0) + 60 * int(found["m"] or 0) + float(found["s"] or 0)
+    seconds = 3600 * float(found["h"] or 0) + 60 * float(found["m"] or 0) + float(found["s"] or 0)
     return end - seconds if found["sign"] == "-" else begin + seconds
 
 

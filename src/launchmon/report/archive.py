@@ -43,11 +43,13 @@ def write(material: Material, stem: str) -> tuple[str, str]:
 
     Raises :class:`Refused` where one of them exists or cannot be written, and leaves neither.
     """
+    if not os.path.basename(stem):
+        raise Refused(f"{stem!r} names no file", "", "launchmon report -o NAME")
     stem = os.path.abspath(os.path.expanduser(stem))
     name = os.path.basename(stem)
     text = markdown(material, name + ARCHIVE)
     files = {
-        stem + MARKDOWN: text.encode(),
+        stem + MARKDOWN: _encoded(text),
         stem + ARCHIVE: archive(material, name, text),
     }
     written: list[str] = []
@@ -69,11 +71,16 @@ def write(material: Material, stem: str) -> tuple[str, str]:
 def archive(material: Material, name: str, text: str) -> bytes:
     """The same bytes for the same material: times are the recording's, owners are nobody."""
     members = {
-        "report.md": text.encode(),
+        "report.md": _encoded(text),
         "events.jsonl": b"".join(material.lines),
-        "stacks.txt": stacks(material.model).encode(),
+        "stacks.txt": _encoded(stacks(material.model)),
     }
     return _packed({f"{name}/{member}": data for member, data in members.items()}, int(material.model.now))
+
+
+def _encoded(text: str) -> bytes:
+    """A path may hold bytes that are no UTF-8."""
+    return text.encode(errors="backslashreplace")
 
 
 def _packed(members: Mapping[str, bytes], at: int) -> bytes:

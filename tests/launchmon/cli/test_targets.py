@@ -8,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from launchmon.cli import launch
 from launchmon.cli.attach import _found, _several
 from launchmon.cli.common import chosen, named_targets, say_how_to_return, selectors, targets
 from launchmon.cluster.launching import shared_name
@@ -82,6 +83,26 @@ def test_several_runs_are_too_many() -> None:
     verb = click.command()(selectors(lambda **_: None))
     done = CliRunner().invoke(verb, ["a", "b"])
     assert done.exit_code == 2 and "one run at a time: a b" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("",), "the id or name of a run is empty"),
+        (("--port", "99999"), "not in the range"),
+        (("--port", "0"), "not in the range"),
+    ],
+)
+def test_what_no_run_can_be_chosen_by(words: tuple[str, ...], said: str) -> None:
+    verb = click.command()(selectors(lambda **_: None))
+    done = CliRunner().invoke(verb, list(words))
+    assert done.exit_code == 2 and said in done.output
+
+
+def test_a_name_by_which_a_run_could_not_be_found_again() -> None:
+    done = CliRunner().invoke(launch.command, ["--name", "a@b", "--", "x"])
+    assert done.exit_code == 2 and "has an @" in done.output
+    assert "@" not in shared_name(("sglang", "serve", "--model-path", "/models/kimi@main"), 0.0)
 
 
 def test_a_prefix_that_cannot_be_split_says_how_one_looks() -> None:

@@ -184,9 +184,9 @@ async def test_nothing_is_launched_unless_all_are_reached() -> None:
 async def test_a_launch_that_fails_on_one_node_says_how_to_end_the_other() -> None:
     session = await opened(FakeNode(played(0), launch="no such model"), FakeNode(played(1)))
     with pytest.raises(Refused, match="gpu0: no such model") as refused:
-        await session.launch([{"name": "big"}, {"name": "big"}], ON)
+        await session.launch([{"name": "the big one"}, {"name": "the big one"}], ON)
     assert refused.value.cause == "the cause; started nevertheless on gpu1"
-    assert refused.value.try_ == "launchmon kill --via 'docker exec -i sgl' big"
+    assert refused.value.try_ == "launchmon kill --via 'docker exec -i sgl' 'the big one'"
     await session.close()
 
 

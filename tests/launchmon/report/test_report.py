@@ -165,6 +165,20 @@ async def test_nothing_is_overwritten_and_nothing_half_written_is_left(tmp_path:
     assert free_stem(str(tmp_path / "r")) == str(tmp_path / "r-2")
 
 
+@pytest.mark.parametrize("name", ["", "folder/"])
+async def test_a_report_needs_a_name(name: str) -> None:
+    with pytest.raises(Refused, match="names no file"):
+        write(await seed(), name)
+
+
+async def test_bytes_that_are_no_text_are_written_as_what_they_are(tmp_path: Path) -> None:
+    argv = ("sglang", "serve", os.fsdecode(b"/models/\xff"))
+    material = await gather(ReplaySession(recorded(Run(0.0, id="r", argv=argv)), "x"))
+    path, packed = write(material, str(tmp_path / "r"))
+    assert "/models/\\udcff" in Path(path).read_text()
+    assert read_lines(packed)
+
+
 async def test_names_of_files(tmp_path: Path) -> None:
     assert default_stem(await seed()) == "launchmon-report-20261129-212149-demo-seed"
     assert [stem(name) for name in ("a.md", "a.tar.gz", "a.tgz", "a.b")] == ["a", "a", "a", "a.b"]
