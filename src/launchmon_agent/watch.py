@@ -242,18 +242,16 @@ class Watch:
     def _sample(self, now: float) -> list[Event]:
         if self._sensors is None:
             return []
-        found: list[Event] = [self._sensors.host.sample(now)]
-        pids: list[int] = []
-        if self._sensors.processes is not None:
-            self._sensors.processes.expect(self._expect)
-            processes = self._sensors.processes.sample(now, self.model.gpus)
-            found.append(processes)
-            found.extend(self._sensors.processes.vanished(now))
-            pids = [process.pid for process in processes.processes]
-            if self._sensors.heartbeat is not None:
-                found.append(self._sensors.heartbeat.sample(now, processes.processes))
-        found.extend(self._sensors.kernel.poll(now, pids))
-        return found
+        host = self._sensors.host.sample(now)
+        if self._sensors.processes is None:
+            return [host, *self._sensors.kernel.poll(now, ())]
+        self._sensors.processes.expect(self._expect)
+        processes = self._sensors.processes.sample(now, self.model.gpus)
+        beats = [] if self._sensors.heartbeat is None else [self._sensors.heartbeat.sample(now, processes.processes)]
+        messages = self._sensors.kernel.poll(now, [process.pid for process in processes.processes])
+        # Told once, so asked last: another sensor that fails would lose them.
+        ended = self._sensors.processes.vanished(now)
+        return [host, processes, *ended, *beats, *messages]
 
     async def _log_once(self) -> None:
         if self._log_news is None:

@@ -165,3 +165,20 @@ async def test_what_a_look_finds_is_told_once_and_again_when_it_has_changed() ->
     await asyncio.gather(running, return_exceptions=True)
     assert [event.at for event in found] == [1.0, 3.0]
     assert watch.model.leftovers == found[-1]
+
+
+def test_an_end_is_told_although_another_sensor_failed_when_it_was_seen() -> None:
+    class Ended(Processes_):
+        left: tuple[Exit, ...] = (Exit(1.0, 7, 1.0, "launcher"),)
+
+        def vanished(self, now: float) -> list[Exit]:
+            told, self.left = list(self.left), ()
+            return told
+
+    broken = sensors("kernel")
+    broken.processes = Ended()
+    watch = Watch(RUN, broken, None)
+    with pytest.raises(OSError, match="kernel is broken"):
+        watch._sample(1.0)
+    broken.kernel = Kernel_()
+    assert Exit(1.0, 7, 1.0, "launcher") in watch._sample(2.0)

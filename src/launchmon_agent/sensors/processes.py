@@ -34,8 +34,6 @@ class ProcessSensor:
         self._numbering: Numbering | None = None
         self._sampled_at: float | None = None
         self._host_pids = proc.namespace("self", "pid") == _INITIAL_PID_NAMESPACE
-        self.seen: set[tuple[int, float]] = set()
-        """(pid, start time) of every process that was ever listed."""
 
     def expect(self, ranks: Sequence[str]) -> None:
         """The ranks of this node in start order, once the server's arguments are known: names ranks without a title."""
@@ -46,7 +44,6 @@ class ProcessSensor:
         self._sampled_at = now
         self._roster.update(now)
         listed = self._roster.listed()
-        self.seen.update((member.pid, member.stat.start_time) for member in listed)
         self._gauges = {member: self._gauges.get(member) or _Gauges() for member in listed}
         below = self._roster.below()
         memories = {member: member.files.memory() for member in listed}

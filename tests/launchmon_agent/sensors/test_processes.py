@@ -294,15 +294,6 @@ def test_another_process_with_the_launchers_pid_is_not_the_launcher(tree: Callab
     assert ProcessSensor(run.pid, start - 60).sample(1.0, None).processes == ()
 
 
-def test_every_process_that_was_listed_is_remembered(tree: Callable[..., Tree]) -> None:
-    run = tree(*TP2)
-    sensor = run.sensor(["TP0", "TP1"])
-    found = look(sensor)
-    run.end()
-    until(lambda: look(sensor) == {})
-    assert sensor.seen == {(process.pid, process.start_time) for process in found.values()}
-
-
 def test_ranks_get_their_gpus(tree: Callable[..., Tree]) -> None:
     run = tree(*TP2, env={"CUDA_VISIBLE_DEVICES": "3,2"})
     sensor = run.sensor(["TP0", "TP1"])
