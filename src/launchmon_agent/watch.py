@@ -1,8 +1,7 @@
 """The loop over one run: sensors and log → events → model and judge → everyone who listens.
 
-Processes and host, GPUs, the log and the server's port each have a thread of their own, so that a driver that blocks or
-a peer that never answers delays nothing else. Events are folded, recorded and sent on the event loop, in one order for
-everyone.
+Each sensor that may block has a thread of its own (:data:`THREADS`), so that a driver that hangs or a peer that never
+answers delays nothing else. Events are folded, recorded and sent on the event loop, in one order for everyone.
 """
 
 from __future__ import annotations
@@ -61,7 +60,8 @@ STALL_DUMP_EVERY_S = 5.0
 """When a stall begins, so many dumps are taken: frames that do not move tell a dead-lock from slow work."""
 
 THREADS = ("sensors", "gpu", "log", "search", "http", "ras", "stacks")
-"""What may block, each on its own: the GPU driver, the log, a search in it, the server's port, NCCL, py-spy."""
+"""What may block, each on its own: /proc and what is sampled with it, the GPU driver, the log, a search in it, the
+server's port, NCCL, py-spy. Each look has one besides."""
 
 REPLACEABLE = (Gpus, Processes, Host, Http, Heartbeat, Ras, Log, Progress)
 """Kinds of which only the newest counts: dropped for a listener who does not keep up."""
@@ -265,7 +265,7 @@ class Watch:
         if isinstance(event, Mark):
             if event.id == "args" and self.model.run is not None:
                 self._learn(run_from_args(self.model.run, event))
-            if event.what == "fail" or event.id == "ready":
+            if event.id == "ready":
                 self.poke()
 
     def _learn(self, run: Run) -> None:

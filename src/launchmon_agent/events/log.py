@@ -14,7 +14,7 @@ class Mark(Event):
 
     kind: ClassVar[str] = "mark"
     id: str = ""  # row of sglang/marks.table: "weights", "graph", …
-    what: str = ""  # begin | end | info | skip | fail
+    what: str = ""  # begin | end | info | skip
     phase: str | None = None  # its name, or None where the mark only informs
     rank: str = LAUNCHER
     offset: int = 0  # of the line in the log, bytes
