@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from typing import Any, TypeVar
 
@@ -46,6 +47,23 @@ def an_object(do: str, value: Any, *keys: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not set(keys) <= value.keys():
         raise nonsense(do)
     return value
+
+
+def objects(do: str, value: Any, *keys: str) -> list[dict[str, Any]]:
+    """A list of such objects. Raises :class:`Refused`."""
+    if not isinstance(value, list):
+        raise nonsense(do)
+    return [an_object(do, one, *keys) for one in value]
+
+
+def a_number(do: str, value: Any) -> float:
+    """Raises :class:`Refused`."""
+    try:
+        if not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    except (TypeError, OverflowError):
+        pass
+    raise nonsense(do)
 
 
 def unpacked(do: str, data: Any) -> bytes:

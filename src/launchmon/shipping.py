@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from launchmon.answers import an_object
 from launchmon.pyspy_program import Program, program_for
 from launchmon_agent.errors import Refused
 from launchmon_agent.wire import Hello
@@ -33,7 +34,7 @@ class Tools:
 
 async def equip(request: Request, program: Callable[[str], Program] = program_for) -> Tools:
     """``request``: of a session that follows a run. Raises :class:`Refused` where the target stays without py-spy."""
-    found = await request("tools")
+    found = an_object("tools", await request("tools"), "machine", "pyspy", "refused")
     machine = str(found["machine"])
     if found["pyspy"] is not None or found["refused"] is not None:
         return Tools(found["pyspy"], machine)
@@ -57,7 +58,9 @@ async def _send(request: Request, name: str, packed: bytes) -> str:
     for number, start in enumerate(starts):
         data = base64.b64encode(packed[start : start + PART]).decode("ascii")
         last = start == starts[-1]
-        answer = await request("ship", number=number, data=data, name=name if last else None)
+        answer = an_object(
+            "ship", await request("ship", number=number, data=data, name=name if last else None), "again", "path"
+        )
         if answer["again"]:
             raise Interrupted(
                 "py-spy could not be sent", "the link was lost again and again", "launchmon attach    # sends it again"

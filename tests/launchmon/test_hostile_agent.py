@@ -226,6 +226,8 @@ def test_an_answer_has_the_shape_that_was_asked_for_or_is_refused(value: Any) ->
         lambda: answers.shaped(Run, "x", value),
         lambda: answers.a_run("x", value),
         lambda: answers.an_object("x", value, "key"),
+        lambda: answers.objects("x", value, "key"),
+        lambda: answers.a_number("x", value),
         lambda: answers.unpacked("x", value),
     ):
         try:

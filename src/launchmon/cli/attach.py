@@ -22,7 +22,7 @@ from launchmon.cli.common import (
     selectors,
 )
 from launchmon.cli.recordings import open_recording
-from launchmon.cli.runs import list_runs
+from launchmon.cli.runs import list_runs, listed
 from launchmon.cli.showing import import_screen_meanwhile, show
 from launchmon.cluster.session import AnySession
 from launchmon.connect import Asker
@@ -93,7 +93,7 @@ def pick_and_attach(read_only: bool = False, on_verdict: str | None = None) -> N
     async def pick_there(place: Place, asker: Asker) -> list[Found]:
         session = await open_on(place.selector, read_only=True, asker=asker, attended=False)
         try:
-            runs = await session.request("runs")
+            runs = listed(await session.request("runs"))
         finally:
             await session.close()
         return [_found(item, (place.selector,)) for item in runs]

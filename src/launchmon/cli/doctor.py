@@ -9,10 +9,10 @@ import shutil
 import socket
 import sys
 import time
-from typing import Any
 
 import click
 
+from launchmon.answers import a_number, objects
 from launchmon.cli.common import named_targets, nodes_of, open_on, run_async, targets
 from launchmon.cluster.clocks import WORTH_SAYING_S, Offset, measure
 from launchmon.connect.target import LOCAL, Target
@@ -64,8 +64,8 @@ async def _target(where: Target, pid: int | None) -> Examined:
     except Refused as refused:
         return Examined(where.label, [_unreached(refused)])
     try:
-        answered = await session.request("doctor", pid=pid)
-        capabilities = [capability_of(one) for one in answered if isinstance(one, dict)]
+        answered = objects("doctor", await session.request("doctor", pid=pid))
+        capabilities = [capability_of(one) for one in answered]
         capabilities.append(await _clock(session, where))
     except Refused as refused:
         if pid is not None:
@@ -89,8 +89,7 @@ async def _clock(session: Session, where: Target) -> Capability:
         return Capability("clock", OK, "this machine's own")
 
     async def remote() -> float:
-        value: Any = await session.request("clock")
-        return float(value)
+        return a_number("clock", await session.request("clock"))
 
     return clock_capability(await measure(remote))
 

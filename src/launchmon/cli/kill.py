@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from launchmon.answers import an_object
 from launchmon.cli.asking import at_hand
 from launchmon.cli.common import chosen, run_async, selectors, session
 from launchmon.text import kill_plan_text, kill_result_text
@@ -53,6 +54,4 @@ async def _kill(which: dict[str, Any], force: bool, yes: bool, as_json: bool) ->
 
         if not as_json:
             opened.subscribe(show)
-        value = await opened.kill(force)
-        assert isinstance(value, dict)
-        return value
+        return an_object("kill", await opened.kill(force), "killed", "leftovers", "notes", "seconds")

@@ -8,12 +8,19 @@ from typing import Any
 
 import click
 
+from launchmon.answers import objects
 from launchmon.cli.common import complain, named_targets, nodes_of, open_on, run_async, session, targets
 from launchmon.cluster.reading import node_by_node
 from launchmon.connect import Asker
 from launchmon.connect.target import Target
 from launchmon.text import ledger_text, runs_text
 from launchmon_agent.errors import Refused
+
+KEYS = (
+    *("id", "name", "state", "host", "pid", "port", "tp", "dp", "pp", "model", "started", "launched"),
+    *("verdict", "simulated"),
+)
+"""Of a run, as far as they are shown."""
 
 
 @click.command("runs")
@@ -58,11 +65,14 @@ async def list_runs(asker: Asker | None = None) -> list[dict[str, Any]]:
 async def _runs_on(where: Target, asker: Asker | None) -> list[dict[str, Any]]:
     opened = await open_on(where, read_only=True, asker=asker, attended=False)
     try:
-        value = await opened.request("runs")
+        return listed(await opened.request("runs"))
     finally:
         await opened.close()
-    assert isinstance(value, list)
-    return value
+
+
+def listed(value: Any) -> list[dict[str, Any]]:
+    """What an agent answers to ``runs``. Raises :class:`Refused`."""
+    return objects("runs", value, *KEYS)
 
 
 async def _ledger(series: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from launchmon.answers import a_number, objects
 from launchmon.cluster.clocks import Offset, measure
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
@@ -111,11 +112,11 @@ def number_members(members: Sequence[Member]) -> None:
 async def _serves(session: Session) -> bool:
     """Whether any server runs on a target."""
     try:
-        return any(run["state"] == "running" for run in await session.request("runs"))
+        found = objects("runs", await session.request("runs"), "state")
+        return any(run["state"] == "running" for run in found)
     except Refused:
         return True  # not known, which is not absent
 
 
 async def _time_of(session: Session) -> float:
-    value = await session.request("clock")
-    return float(value)
+    return a_number("clock", await session.request("clock"))

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from launchmon.answers import an_object
 from launchmon.connect import Barred, Pipe
 from launchmon.link import Cut, Gone, Link
 from launchmon.link.clock import Clock, SystemClock, awoken, first
@@ -255,12 +256,12 @@ class Line:
                 f"the link ended before that was told: {why}",
                 "launchmon runs",
             )
-        outcome = await self.ask("outcome", {"action": action})
+        outcome = an_object("outcome", await self.ask("outcome", {"action": action}), "state")
         match outcome["state"]:
             case "done":
-                return outcome["value"]
+                return outcome.get("value")
             case "refused":
-                raise Refused.from_json(outcome["refused"])
+                raise Refused.from_json(outcome.get("refused"))
             case "not done":
                 told = TOUCHES.get(do, "nothing has happened")
                 raise Refused(

@@ -35,7 +35,7 @@ class Session:
 
     async def kill(self, force: bool) -> dict[str, Any]:
         self.killed += 1
-        return {}
+        return {"killed": [], "leftovers": [], "notes": [], "seconds": 0.0}
 
     def subscribe(self, callback: object) -> None: ...
 
