@@ -29,6 +29,7 @@ RULES = (
     working.reading,
     working.computing,
     waiting.waiting_lock,
+    stuck.behind_by_counts,
     waiting.waiting_peer,
     stuck.one_behind,
     stuck.deadlock,

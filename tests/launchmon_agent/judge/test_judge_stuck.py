@@ -299,6 +299,7 @@ def test_a_rank_that_does_not_answer_nccl_is_named_once_however_many_communicato
     assert played.at(48).verdict == "one-behind"
     assert played.at(48).blames == ("TP5",)
     assert "TP5 is behind" in played.at(48).summary
+    assert played.last.blames == ("TP5",), "not the other node, though it is silent for longer"
 
 
 def test_a_process_of_another_node_with_the_pid_of_one_here_is_not_taken_for_it() -> None:

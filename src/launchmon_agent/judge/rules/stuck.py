@@ -31,13 +31,23 @@ UNCLEAR = ("weights", "autotune")
 """Phases in which the same silence may be a file system that does not answer, or a kernel with little to do."""
 
 
+def behind_by_counts(scene: Scene) -> Verdict | None:
+    """NCCL itself names ranks here that are late: then nobody waits for another node."""
+    found = _late_by_ras(scene) if _may_be_behind(scene) else None
+    return None if found is None else _behind(scene, found)
+
+
 def one_behind(scene: Scene) -> Verdict | None:
     """A minority is elsewhere than the rest, and does not move either."""
-    if scene.quiet_s < STALL_S or len(scene.outstanding) < 2 or not _in_start(scene, "spawn"):
-        return None
-    found = _late_by_ras(scene) or _late_by_stacks(scene) or _late_by_phase(scene)
-    if found is None:
-        return None
+    found = (_late_by_stacks(scene) or _late_by_phase(scene)) if _may_be_behind(scene) else None
+    return None if found is None else _behind(scene, found)
+
+
+def _may_be_behind(scene: Scene) -> bool:
+    return scene.quiet_s >= STALL_S and len(scene.outstanding) >= 2 and _in_start(scene, "spawn")
+
+
+def _behind(scene: Scene, found: _Late) -> Verdict:
     late, why, evidence, sure = found
     waiting = tuple(rank for rank in scene.outstanding if rank not in late)
     barrier = scene.phase in ("weights", "draft")
