@@ -422,6 +422,20 @@ async def test_closing_does_not_stop_what_has_begun() -> None:
         assert "attempt 4" in rig.text("header")
 
 
+async def test_a_refusal_is_told_where_the_dialog_is_closed_meanwhile() -> None:
+    session = fake.seed()
+    gate = session.relaunch_gate = asyncio.Event()
+    async with running(session) as rig:
+        await rig.press("r", "enter")
+        await rig.pilot.press("y", "escape")
+        assert isinstance(rig.app.screen, RelaunchScreen)
+        session.relaunch_refusal = Refused("the old run does not end")
+        gate.set()
+        await rig.settle()
+        said = [notice.message for notice in rig.app._notifications]
+        assert said == ["✗ No attempt was started: the old run does not end"]
+
+
 async def test_what_cannot_start_is_not_asked_for() -> None:
     session = fake.seed()
     session.options = fake_relaunch.options(remedies=((("--no-such-flag",), "It is gone.", "nowhere"),))

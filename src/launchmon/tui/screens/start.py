@@ -89,7 +89,7 @@ class StartScreen(Dialog):
             app.post_message(self.Relaunched(run))
         self._under_way = False
         self.draw()
-        if self._refusal is not None and not self.is_mounted:
+        if self._refusal is not None and not self.is_attached:
             what = ". ".join(part for part in (self._refusal.what, self._refusal.cause) if part)
             app.notify(f"✗ No attempt was started: {one_line(what)}", severity="error", markup=False)
 

@@ -56,7 +56,7 @@ class Dialog(ModalScreen[None]):
         self.dismiss()
 
     def session_changed(self) -> None:
-        if not self._due and self.is_mounted:
+        if not self._due and self.is_attached:
             self._due = True
             self.set_timer(REFRESH_S, self.draw)
 
@@ -66,7 +66,7 @@ class Dialog(ModalScreen[None]):
 
     def draw(self) -> None:
         self._due = False
-        if not self.is_mounted:
+        if not self.is_attached:
             return
         width = max(20, min(self.WIDEST, self.size.width * 9 // 10) - 4)
         most = max(8, self.size.height * 9 // 10 - 2)
