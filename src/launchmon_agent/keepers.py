@@ -21,10 +21,13 @@ OTHER_S = 5.0
 
 
 def launch(args: dict[str, Any]) -> RunDirectory:
-    """Start a keeper, and through it the server. Raises :class:`Refused`; then nothing runs and nothing is left.
+    """Start a keeper, and through it the server. Raises :class:`Refused`; then nothing runs and nothing is left, unless
+    the keeper has only taken longer than :data:`START_S`.
 
     ``args``: ``argv``, and optionally ``env`` (changes; a null removes), ``environ`` (what they change, instead of this
-    process's own), ``cwd``, ``name``, ``without``, ``notes`` (sentences that the run begins with).
+    process's own), ``cwd``, ``name``, ``without`` (preparations), ``anyway`` (whatever was found to speak against it),
+    ``while_watched``, ``run`` (fields of ``run.json`` that a relaunch knows), ``notes`` (sentences that the run begins
+    with).
     """
     plan_read, plan_write = os.pipe()
     try:
@@ -82,6 +85,12 @@ def _spawn(mode: str, what: str, pass_fds: tuple[int, ...] = ()) -> tuple[subpro
 def _outcome(keeper: subprocess.Popen[bytes], status: int) -> dict[str, Any]:
     """What the keeper says of its start. Raises :class:`Refused` when it says so, or nothing."""
     said = _read_all(status)
+    if said is None:
+        raise Refused(
+            f"the keeper of this run has not begun within {START_S:g} s",
+            "a file system or a Python is slow to answer; should it begin yet, the run is listed",
+            "launchmon runs",
+        )
     if not said:
         code = keeper.poll()
         raise Refused(
@@ -95,8 +104,8 @@ def _outcome(keeper: subprocess.Popen[bytes], status: int) -> dict[str, Any]:
     return body
 
 
-def _read_all(descriptor: int) -> bytes:
-    """What the keeper writes until it closes its end; nothing when it takes longer than START_S."""
+def _read_all(descriptor: int) -> bytes | None:
+    """What the keeper writes until it closes its end; None when it takes longer than START_S."""
     os.set_blocking(descriptor, False)
     until = time.monotonic() + START_S
     out = b""
@@ -109,4 +118,4 @@ def _read_all(descriptor: int) -> bytes:
                 time.sleep(0.01)
             else:
                 out += part
-    return out
+    return None

@@ -25,6 +25,19 @@ def test_a_keeper_that_ends_before_it_has_read_a_long_request_is_refused(monkeyp
         keepers.launch({"argv": ["sh"], "environ": {"LONG": "x" * 1_000_000}})  # more than a pipe holds
 
 
+def test_a_keeper_that_takes_long_is_not_said_to_have_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    status_read, status_write = os.pipe()
+    child = subprocess.Popen(["true"])
+    monkeypatch.setattr(keepers, "_spawn", lambda *_, **__: (child, status_read))
+    monkeypatch.setattr(keepers, "START_S", 0.05)
+    try:
+        with pytest.raises(Refused, match="has not begun within"):
+            keepers.launch({"argv": ["sh"]})
+    finally:
+        os.close(status_write)
+        child.wait()
+
+
 async def test_an_abandoned_run_that_is_being_ended_already_is_left_to_that() -> None:
     asked = []
 
