@@ -138,7 +138,7 @@ def _phase(model: RunModel) -> dict[str, Any]:
     usual = None if model.run is None else expectation(name, model.expected)
     return {
         "name": name,
-        "since_s": round(model.now - cell.begin, 1) if cell and cell.begin else None,
+        "since_s": round(max(0.0, model.now - cell.begin), 1) if cell and cell.begin else None,
         "expected_s": round(usual.usual_s, 1) if usual else None,
         "progress": dataclasses.asdict(progress) if progress else None,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from launchmon_agent.clockset import LEAST_S
 from launchmon_agent.events import (
     Action,
     Event,
@@ -96,6 +97,7 @@ class RunModel:
                 self.phases.apply(event)
                 self.phases.expect(self._expected(event))
             case Processes():
+                self._follow_clock(event)
                 if self.processes is None or event.at > self.processes.at:
                     self.samples.take_processes(event)
                 self.processes = event
@@ -152,6 +154,11 @@ class RunModel:
     def _expected(self, run: Run) -> list[str]:
         """Tags of the ranks that the processes of this model should have."""
         return expected_ranks(run)
+
+    def _follow_clock(self, event: Processes) -> None:
+        """Samples of a kind come in order: one of long before the last is of a clock that was set back."""
+        if self.processes is not None and self.processes.at - event.at > LEAST_S:
+            self.now = event.at
 
     def _fold_gpus(self, event: Gpus) -> None:
         told_before = self.gpus is not None and event.at <= self.gpus.at and event.source == self.gpus.source

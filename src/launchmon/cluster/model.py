@@ -110,6 +110,9 @@ class ClusterModel(RunModel):
     def _expected(self, run: Run) -> list[str]:
         return super()._expected(dataclasses.replace(run, nnodes=1, node_rank=0))
 
+    def _follow_clock(self, event: Processes) -> None:
+        """Its times are the client's, and those of several nodes come in no order."""
+
     def _processes(self, at: float) -> Processes:
         found = [
             dataclasses.replace(process, node=node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
 from launchmon_agent.codec import Malformed, decode
@@ -41,6 +41,7 @@ class Recorded:
         self._always: list[int] = []
         self._samples: dict[str, list[int]] = {kind: [] for kind in KEPT_SAMPLES}
         self._log_file: object = None
+        self._sampled_at: float | None = None  # the newest sample of the processes, by the target's clock
         self._index(lines)
         if not self._lines:
             raise Refused(
@@ -125,14 +126,19 @@ class Recorded:
             self._lines.append(line)
             self._kinds.append(kind)
             self._times.append(at if known is None else known)
-            self._sort_in(kind, place, line)
+            self._sort_in(kind, place, line, at)
         if known is None:
             self._times = [max(self._times)] * len(self._times) if self._times else []
 
-    def _sort_in(self, kind: str, place: int, line: bytes) -> None:
+    def _sort_in(self, kind: str, place: int, line: bytes, at: float) -> None:
         if kind not in self._samples:
             self._always.append(place)
             return
+        if kind == "processes":
+            if self._sampled_at is not None and self._sampled_at > at:  # a model tells a clock that was set from both
+                insort(self._always, self._samples[kind][-1])
+                self._always.append(place)
+            self._sampled_at = at
         self._samples[kind].append(place)
         if kind == "log":
             file = _LOG_FILE.findall(line)

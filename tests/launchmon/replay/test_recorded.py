@@ -9,7 +9,7 @@ import pytest
 from launchmon.replay.recorded import Recorded
 from launchmon_agent.codec import decode, encode
 from launchmon_agent.errors import Refused
-from launchmon_agent.events import Host, Log, LogError, Mark, Notice, Run
+from launchmon_agent.events import Host, Log, LogError, Mark, Notice, Processes, Run
 from launchmon_agent.model import RunModel
 from tests.support.curves import utilisation
 from tests.support.replaying import recorded, seed_lines
@@ -80,6 +80,17 @@ def test_another_launch_in_the_log_forgets_errors_of_the_one_before() -> None:
     lines = [encode(event) for event in events]
     for position in (4, 50, 104, 105, 106, 205, 206, len(events)):
         assert seen(recording.model_at(position)) == seen(folded(lines[:position])), position
+
+
+def test_a_jump_to_long_after_the_clock_was_set_back_shows_the_new_time() -> None:
+    before = [Processes(4000.0 + second) for second in range(100)]
+    after = [Processes(400.0 + second) for second in range(100)]
+    events = [Run(3999.0, id="r"), *before, Notice(4099.5, text="x"), *after]
+    recording = recorded(*events)
+    lines = [encode(event) for event in events]
+    for position in (100, 102, 103, 110, len(events)):
+        assert recording.model_at(position).now == folded(lines[:position]).now, position
+    assert recording.model_at(len(events)).now == 499.0
 
 
 def test_time_goes_by_what_was_known_when() -> None:
