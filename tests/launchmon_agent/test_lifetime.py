@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from launchmon_agent import lifetime
+from launchmon_agent.log import sources
 from tests.support.importing import SRC
 
 BUSY = {
@@ -63,3 +65,7 @@ def test_what_was_begun_is_finished_first(tmp_path: Path) -> None:
     go.touch()
     assert process.wait(timeout=60) == 0
     assert done.exists()
+
+
+def test_a_log_command_that_does_not_end_leaves_time_to_remove_the_copy_of_its_output() -> None:
+    assert sources.ENDING_S < lifetime.GRACE_S

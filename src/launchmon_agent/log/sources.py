@@ -11,8 +11,9 @@ from typing import Protocol
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.spool import Spool
 
-ENDING_S = 2.0
-"""Seconds that a log command gets to end after TERM."""
+ENDING_S = 1.0
+"""Seconds that a log command gets to end after TERM: less than an agent has to leave in order
+(:data:`launchmon_agent.lifetime.GRACE_S`), or the copy of its output would be left behind."""
 
 
 class Source(Protocol):
