@@ -100,8 +100,17 @@ class ClusterSession(Reading):
 
     async def back(self) -> None:
         """Wait while no node is reached. Raises :class:`Refused` when all links have ended."""
-        while self.link.state != "live":
-            await self._attached()[0][1].back()
+        changed = asyncio.Event()
+        leave = self.subscribe(changed.set)
+        try:
+            while self.link.state != "live":
+                sessions = [session for _, session in self._attached()]
+                if all(session.link.state == "ended" for session in sessions):
+                    await sessions[0].back()  # which says why
+                changed.clear()
+                await changed.wait()
+        finally:
+            leave()
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         self._subscribers.append(callback)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
 import pytest
 
 from launchmon.cluster.session import ClusterSession
@@ -361,6 +364,23 @@ async def test_a_link_that_is_lost_and_comes_back() -> None:
     await eventually(lambda: session.nodes[1].link == "live")
     assert back.done("resume") and session.nodes[1].problem is None
     assert rows(session) == BOTH
+    await session.close()
+
+
+async def test_who_waits_for_a_link_goes_on_when_any_node_is_back() -> None:
+    nodes = [FakeNode(played(0)), FakeNode(played(1))]
+    pipes = [Pipes(node) for node in nodes]
+    session = await ClusterSession.open([(f"gpu{n}", partial(Session.open, one)) for n, one in enumerate(pipes)])
+    await session.attach()
+    for node in nodes:
+        node.drop()
+    await eventually(lambda: session.link.state == "lost")
+    waiting = asyncio.create_task(session.back())
+    pipes[1].prepare(FakeNode(played(1, seconds=50)))
+    session.try_now()
+    await eventually(waiting.done)
+    await waiting
+    assert [node.link for node in session.nodes] == ["lost", "live"]
     await session.close()
 
 

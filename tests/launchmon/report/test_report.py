@@ -42,7 +42,7 @@ async def test_a_dead_lock_is_told_with_all_that_one_asks_for() -> None:
         "- launchmon: ",
         "8 × NVIDIA RTX PRO 6000",
         "-m launchmon.demo.launch_server",
-        "| kv-pool | failed |",
+        "| kv-pool | stopped |",
         "TP0-7  8 of 8",
         "Load weight end. elapsed=",
         "detokenizer (pid ",
