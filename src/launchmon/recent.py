@@ -51,9 +51,13 @@ def remember(where: Target, environment: Mapping[str, str] = os.environ) -> None
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(prefix=".targets-", dir=os.path.dirname(file))  # 0600
-        with open(descriptor, "w", encoding="utf-8") as out:
-            json.dump(rows[:MOST], out)
-        os.replace(draft, file)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as out:
+                json.dump(rows[:MOST], out)
+            os.replace(draft, file)
+        except OSError:
+            os.unlink(draft)  # a full disk is not filled further
+            raise
 
 
 def load(environment: Mapping[str, str] = os.environ) -> list[Recent]:

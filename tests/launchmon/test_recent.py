@@ -41,6 +41,17 @@ def test_only_its_owner_can_read_it_and_no_draft_is_left(environment: dict[str, 
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_a_draft_that_could_not_be_finished_is_not_left_either(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(recent.os, "replace", full)
+    recent.remember(ssh("gpu7"), environment)
+    assert list(Path(recent.path(environment)).parent.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{}", "[" * 100_000, "\xff", '[1, null, {"kind": "ssh"}, {"kind": "ssh", "spec": "-oX", "at": 1}]',
