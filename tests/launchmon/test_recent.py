@@ -47,7 +47,7 @@ def test_a_draft_that_could_not_be_finished_is_not_left_either(
     def full(*_: object) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(recent.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     recent.remember(ssh("gpu7"), environment)
     assert list(Path(recent.path(environment)).parent.iterdir()) == []
 
