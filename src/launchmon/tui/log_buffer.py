@@ -38,8 +38,8 @@ class LogBuffer:
         self.start, self.at_start = window.start, window.at_start
         self._take_end(window)
 
-    def prepend(self, window: WindowLike) -> int:
-        """Put earlier lines in front; returns how many."""
+    def prepend(self, window: WindowLike) -> None:
+        """Put earlier lines in front; where there are too many then, the last ones go."""
         self.version += 1
         new = [line for line in window.lines if not self.lines or line.offset < self.lines[0].offset]
         self.lines[:0] = new
@@ -47,10 +47,9 @@ class LogBuffer:
         if len(self.lines) > KEEP:
             self.end, self.at_end = self.lines[KEEP].offset, False
             del self.lines[KEEP:]
-        return len(new)
 
-    def append(self, window: WindowLike) -> int:
-        """Put later lines behind; returns how many were dropped from the front in exchange.
+    def append(self, window: WindowLike) -> None:
+        """Put later lines behind; where there are too many then, the first ones go.
 
         A last line that was still being written is replaced by its newer self.
         """
@@ -63,7 +62,6 @@ class LogBuffer:
         if dropped:
             del self.lines[:dropped]
             self.start, self.at_start = self.lines[0].offset, False
-        return dropped
 
     def index_of(self, offset: int) -> int:
         """The line that holds ``offset``, or the nearest one before it; 0 in an empty buffer."""

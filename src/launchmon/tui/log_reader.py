@@ -36,9 +36,9 @@ class LogReader:
         self._session = session
         self._changed = changed
         self._turn = asyncio.Lock()
-        self._owed = 0
-        self._asked = 0
-        self._turn_of = 0
+        self._owed = 0  # rows that were scrolled, and for which there are no lines yet
+        self._asked = 0  # requests of a person so far
+        self._turn_of = 0  # how many there were when the one that is carried out now was made
 
     # ---------------------------------------------------------------------------------------------------- on the spot
 

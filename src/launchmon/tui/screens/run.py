@@ -143,7 +143,7 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
             return
         if view.stale:
             why = one_line(view.link_message)
-            what = f"The link to {view.target} is lost" if view.link_state == "lost" else f"{view.target}"
+            what = f"The link to {view.target} is lost" if view.link_state == "lost" else view.target
             self.notify(f"{what}: {why}", severity="error" if view.given_up else "warning", markup=False)
         elif before[0] == "lost":
             self.notify(f"The link to {view.target} is there again.", markup=False)

@@ -11,7 +11,6 @@ from launchmon.tui.widgets.lines import Row, Span
 GAPS = (2, 1)
 """Cells between columns: narrower before a column has to leave."""
 
-
 Cell = Span | Row
 """Toned text that is fitted to its column, or spans that together have exactly the column's width."""
 
@@ -37,16 +36,14 @@ class Layout:
     gap: int = GAPS[0]
 
     def heading(self) -> Row:
-        return self._row({column.name: (column.title, "title") for column, _ in self.columns})
-
-    def row(self, cells: Mapping[str, Cell]) -> Row:
-        return self._row(cells)
+        return self.row({column.name: (column.title, "title") for column, _ in self.columns})
 
     def width_of(self, name: str) -> int:
         """Cells of a column; 0 where it is not shown."""
         return next((width for column, width in self.columns if column.name == name), 0)
 
-    def _row(self, cells: Mapping[str, Cell]) -> Row:
+    def row(self, cells: Mapping[str, Cell]) -> Row:
+        """``cells`` by the names of their columns; blank where there is none."""
         out: list[Span] = [(" ", "plain")]
         for place, (column, width) in enumerate(self.columns):
             if place:
