@@ -9,9 +9,10 @@ import pytest
 from textual.widgets import Input
 
 from launchmon.actions import in_scope
+from launchmon.tui.relaunch.draft import in_prompt_words
 from launchmon.tui.screens.help import HelpScreen
 from launchmon.tui.screens.ladder import LadderScreen
-from launchmon.tui.screens.relaunch import RelaunchScreen, in_prompt_words
+from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.run import RunScreen
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.widgets.lines import Lines

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launchmon.format import clip, fit, one_line, wrap
-from launchmon.tui.launch.form import PYTHON, Built, Installed, Item
+from launchmon.tui.launch.form import MODEL, PYTHON, Built, Installed, Item
 from launchmon.tui.relaunch.rows import suggestion_rows
-from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.sections import section_rows
-from launchmon.tui.widgets.facts import paragraph
+from launchmon.tui.widgets.facts import indented, paragraph, refusal_rows
 from launchmon.tui.widgets.lines import Row
 from launchmon_agent.errors import Refused
 from launchmon_agent.sglang.secrets import is_secret_name
@@ -74,13 +73,13 @@ def result_rows(
     for warning in built.warnings:
         rows += paragraph(f"! {warning}", width, "warn")
     if built.refusal is not None:
-        return _padded([*rows, *refusal_rows(built.refusal, width)])
+        return indented([*rows, *refusal_rows(built.refusal, width)])
     if trouble is not None:
-        return _padded([*rows, *refusal_rows(trouble, width)])
+        return indented([*rows, *refusal_rows(trouble, width)])
     if plan is None or not fresh:
-        return _padded([*rows, (("looking ahead…", "muted"),)])
+        return indented([*rows, (("looking ahead…", "muted"),)])
     if plan["refused"] is not None:
-        return _padded([*rows, *refusal_rows(Refused.from_json(plan["refused"]), width)])
+        return indented([*rows, *refusal_rows(Refused.from_json(plan["refused"]), width)])
     findings = plan["findings"]
     for finding in findings:
         rows += _finding(finding, width)
@@ -90,7 +89,7 @@ def result_rows(
         rows += [(), (("PREPARED", "title"), ("  to make it easier to diagnose", "muted"))]
         for line in plan["preparations"]:
             rows += paragraph(line, width, "muted")
-    return _padded(rows)
+    return indented(rows)
 
 
 def _finding(finding: Mapping[str, Any], width: int) -> list[Row]:
@@ -106,24 +105,21 @@ def offered_rows(asked: str, text: str, installed: Installed, found: Mapping[str
     """Above the prompt for the row ``asked``: what may be typed there."""
     if asked == PYTHON:
         known = [(path, f"SGLang {version}" if version else "no SGLang") for path, version in installed.pythons]
-        return _choices(known, len(known), width)
-    if asked == "--model-path" and found is not None:
+        return _choices(known, width)
+    if asked == MODEL and found is not None:
         if found["late"]:
-            return _padded([(("the file system does not answer", "warn"),)])
+            return indented([(("the file system does not answer", "warn"),)])
         listed = [(str(one["path"]), "a model" if one["model"] else "") for one in found["directories"]]
-        return _choices(listed, len(listed), width, more=bool(found["more"]))
+        return _choices(listed, width, more=bool(found["more"]))
     return suggestion_rows(text if asked == "" else asked, installed.known, width)
 
 
-def _choices(listed: Sequence[tuple[str, str]], count: int, width: int, *, more: bool = False) -> list[Row]:
+def _choices(listed: Sequence[tuple[str, str]], width: int, *, more: bool = False) -> list[Row]:
+    """``more``: there are others that are not in the list."""
     rows: list[Row] = [
         ((" ", "plain"), (clip(one_line(path), width - 16), "strong"), (f"  {note}", "muted"))
         for path, note in listed[:MOST_OFFERED]
     ]
-    if count > MOST_OFFERED or more:
-        rows.append(((f" and {'many' if more else count - MOST_OFFERED} more", "muted"),))
+    if len(listed) > MOST_OFFERED or more:
+        rows.append(((f" and {'many' if more else len(listed) - MOST_OFFERED} more", "muted"),))
     return rows
-
-
-def _padded(rows: Sequence[Row]) -> list[Row]:
-    return [((" ", "plain"), *row) if row else () for row in rows]

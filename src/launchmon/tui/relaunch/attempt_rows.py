@@ -8,12 +8,11 @@ from typing import Any
 from launchmon.format import UNKNOWN, duration, one_line, wrap
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.panels.verdict import KINDS
-from launchmon.tui.widgets.facts import fact, paragraph
+from launchmon.tui.relaunch.rows import TONES
+from launchmon.tui.widgets.facts import fact, indented, paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.table import Cell, Column, lay_out
 from launchmon_agent.sglang.rail import RAIL
-
-TONES = {"+": "good", "-": "bad", "~": "warn"}
 
 LONG = ("weights", "kv-pool", "graphs", "warm-up")
 """Phases that take time: their columns stay longest."""
@@ -82,7 +81,7 @@ def detail_rows(ledger: Mapping[str, Any], selected: int, width: int) -> list[Ro
         rows += [(), *paragraph(f"changed since it last worked (attempt {number}):", width, "title")]
         for line in since or ("nothing",):
             rows += [((f"  {part}", TONES.get(line[:1], "muted")),) for part in wrap(one_line(line), width - 2)]
-    return [((" ", "plain"), *row) if row else () for row in rows]
+    return indented(rows)
 
 
 def first_words(one: Mapping[str, Any]) -> str:

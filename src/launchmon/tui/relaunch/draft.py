@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from launchmon_agent.errors import Refused
 from launchmon_agent.sglang.flags.change import Change
 from launchmon_agent.sglang.flags.words import given
 
@@ -68,7 +69,6 @@ class Base:
     remedies: tuple[Remedy, ...] = ()
     toggles: tuple[Toggle, ...] = ()
     known: Mapping[str, Mapping[str, Any]] | None = None  # every flag of that SGLang by its name
-    version: str | None = None  # of that SGLang
 
 
 def base_of(options: Mapping[str, Any]) -> Base:
@@ -80,7 +80,6 @@ def base_of(options: Mapping[str, Any]) -> Base:
         remedies=tuple(Remedy(tuple(one["change"]), one["why"], one["source"]) for one in options["remedies"]),
         toggles=tuple(_toggle(one) for one in options["toggles"]),
         known={one["name"]: one for one in options["flags"]},
-        version=options["version"],
     )
 
 
@@ -107,7 +106,6 @@ def base_of_attempt(
         variables=tuple(sorted(env.items())),
         toggles=tuple(toggles),
         known={one["name"]: one for one in options["flags"]},
-        version=options["version"],
     )
 
 
@@ -209,3 +207,12 @@ def words_of(text: str) -> str:
     if name.startswith("--") and blank and "=" not in name:
         return f"{name}={value}"
     return text
+
+
+def in_prompt_words(refusal: Refused) -> Refused:
+    """With advice as it is typed here: the agent's is for the command line (``--add --flag``)."""
+    try_ = refusal.try_.removeprefix("launchmon relaunch ")
+    for option, typed in (("--add ", ""), ("--drop ", "drop "), ("--set ", "")):
+        if try_.startswith(option):
+            return Refused(refusal.what, refusal.cause, typed + try_.removeprefix(option))
+    return refusal

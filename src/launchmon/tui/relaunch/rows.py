@@ -9,7 +9,7 @@ from launchmon.format import clip, one_line, wrap
 from launchmon.tui.relaunch.draft import Base, Draft, Flag, Remedy, Toggle, change_words, removes
 from launchmon.tui.relaunch.items import Chosen, Group, Item, Variable
 from launchmon.tui.sections import section_rows
-from launchmon.tui.widgets.facts import paragraph
+from launchmon.tui.widgets.facts import indented, paragraph
 from launchmon.tui.widgets.lines import Row, Span, row_width
 
 TITLES = {
@@ -20,6 +20,7 @@ TITLES = {
     "variables": ("VARIABLES", "that were set or removed for this run"),
 }
 TONES = {"+": "good", "-": "bad", "~": "warn"}
+"""First character of a line of a difference → its tone."""
 INDENT = 6
 """Cells before the text of an item: pointer, mark and blanks."""
 SUGGESTED = 6
@@ -123,13 +124,13 @@ def plan_rows(plan: Mapping[str, Any], width: int) -> list[Row]:
         tone = TONES.get(line[:1], "plain")
         rows += [((" ", "plain"), (part, tone)) for part in wrap(one_line(line), width)]
     if not plan["difference"]:
-        rows += _padded(paragraph("nothing changes: the same command again", width, "muted"))
+        rows += indented(paragraph("nothing changes: the same command again", width, "muted"))
     for line in plan["warnings"]:
-        rows += _padded(paragraph(f"! {line}", width, "warn"))
+        rows += indented(paragraph(f"! {line}", width, "warn"))
     rows += [(), ((" ", "plain"), ("COMMAND LINE", "title"), ("  y copies", "muted"))]
-    rows += _padded(paragraph(plan["command"], width))
+    rows += indented(paragraph(plan["command"], width))
     for text in (f"environment: {plan['environment']}", *(f"output: {line}" for line in plan["output"])):
-        rows += [(), *_padded(paragraph(text, width, "muted"))]
+        rows += [(), *indented(paragraph(text, width, "muted"))]
     return rows
 
 
@@ -140,7 +141,7 @@ def suggestion_rows(text: str, base: Base, width: int) -> list[Row]:
     if not name.startswith("--") or len(name) < 3:
         return []
     if name in known:
-        return _padded(_described(known[name], width - 2))
+        return indented(_described(known[name], width - 2))
     found = [one for one in known if one.startswith(name)] or [one for one in known if name[2:] in one]
     rows: list[Row] = [
         ((" ", "plain"), (one, "strong"), (f"  {clip(_help(known[one]), width - len(one) - 4)}", "muted"))
@@ -169,7 +170,3 @@ def _described(flag: Mapping[str, Any], width: int) -> list[Row]:
 
 def _help(flag: Mapping[str, Any]) -> str:
     return one_line(flag.get("help") or "")
-
-
-def _padded(rows: Sequence[Row]) -> list[Row]:
-    return [((" ", "plain"), *row) if row else () for row in rows]

@@ -17,8 +17,8 @@ from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.relaunch.attempt_rows import detail_rows, place_of, table_rows
 from launchmon.tui.relaunch.ladder_rows import ladder_rows
 from launchmon.tui.screens.following import FollowingScreen
-from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.relaunch import RelaunchScreen
+from launchmon.tui.widgets.facts import indented, refusal_rows
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.pager import Pager
 from launchmon_agent.errors import Refused
@@ -99,7 +99,7 @@ class AttemptsScreen(FollowingScreen):
         if self._refusal is not None or self._ledger is None:
             refusal = self._refusal
             body: list[Row] = [(("reading…", "muted"),)] if refusal is None else refusal_rows(refusal, width - 2)
-            self._list.fill([title], [(), *(((" ", "plain"), *row) for row in body)])
+            self._list.fill([title], [(), *indented(body)])
             self._detail.fill([], [])
             return
         attempts = self._ledger["attempts"]

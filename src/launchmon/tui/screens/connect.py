@@ -8,7 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from launchmon.tui.screens.described import DescribedScreen
-from launchmon.tui.screens.kill import refusal_rows
+from launchmon.tui.widgets.facts import refusal_rows
 from launchmon.tui.widgets.lines import Lines
 from launchmon_agent.errors import Refused
 

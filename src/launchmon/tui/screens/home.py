@@ -16,7 +16,7 @@ from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.rail import phase_words
 from launchmon.tui.screens.described import DescribedScreen
-from launchmon.tui.screens.kill import refusal_rows
+from launchmon.tui.widgets.facts import refusal_rows
 from launchmon.tui.widgets.lines import Lines, Row, Span
 from launchmon.tui.widgets.table import Cell, Column, Layout, lay_out
 from launchmon_agent.errors import Refused
@@ -112,17 +112,17 @@ class HomeScreen(DescribedScreen):
         """``places``: other machines, asked for once. ``there``: the machine, when it is another one; ``place``: as it
         was chosen from the list. ``begin``: what can be begun, keys of :data:`BEGIN`.
 
-        There is looked for runs every few seconds, unless ``there``: each look is a login.
+        Runs are looked for every few seconds, unless ``there``: each look is a login.
         """
         super().__init__()
         self._pick = pick
         self._there = there
-        self._place_of = place
+        self._about = place
         self._begin = tuple(begin)
         self._places = () if places is None else tuple(places())
         self._found: Sequence[Found] | None = None
         self._refusal: Refused | None = None
-        self._place = 0
+        self._selected = 0
         self._shown: list[int | None] = []
         self._title = Lines(id="home-title")
         self._list = Lines(id="home-list")
@@ -151,10 +151,10 @@ class HomeScreen(DescribedScreen):
             self._refusal, self._found = refusal, ()
         else:
             self._refusal = None
-            on_a_place = self._found is not None and self._place >= len(self._found)
+            on_a_place = self._found is not None and self._selected >= len(self._found)
             moved = len(found) - len(self._found or ()) if on_a_place else 0
             self._found = found
-            self._place = max(0, min(self._place + moved, len(self._items) - 1))
+            self._selected = max(0, min(self._selected + moved, len(self._items) - 1))
         self._draw()
 
     @property
@@ -181,7 +181,7 @@ class HomeScreen(DescribedScreen):
         elif self._found:
             layout = lay_out(COLUMNS, width)
             head = [layout.heading()]
-            rows = [(_run(run, at == self._place, layout), at) for at, run in enumerate(self._found)]
+            rows = [(_run(run, at == self._selected, layout), at) for at, run in enumerate(self._found)]
         elif self._there is not None:
             rows = [((("No SGLang run was found there.", "strong"),), None)]
         else:
@@ -190,13 +190,13 @@ class HomeScreen(DescribedScreen):
         first = len(self._found or ())
         if self._begin:
             rows += [((), None), (((" start", "muted"),), None)]
-            rows += [(_beginning(what, at == self._place), at) for at, what in enumerate(self._begin, first)]
+            rows += [(_beginning(what, at == self._selected), at) for at, what in enumerate(self._begin, first)]
             first += len(self._begin)
         if self._places:
             rows += [((), None), (((" other machines", "muted"),), None)]
-            rows += [(_row(place, at == self._place), at) for at, place in enumerate(self._places, first)]
+            rows += [(_row(place, at == self._selected), at) for at, place in enumerate(self._places, first)]
         room = max(1, height - len(head))
-        selected = next((row for row, (_, item) in enumerate(rows) if item == self._place), 0)
+        selected = next((row for row, (_, item) in enumerate(rows) if item == self._selected), 0)
         top = max(0, min(selected - room // 2, len(rows) - room))
         shown = rows[top : top + room]
         self._shown = [*(None for _ in head), *(item for _, item in shown)]
@@ -206,7 +206,7 @@ class HomeScreen(DescribedScreen):
         items = self._items
         if not items:
             return
-        item = items[self._place]
+        item = items[self._selected]
         if isinstance(item, Found):
             self.post_message(self.Chosen(item))
         elif isinstance(item, Place):
@@ -222,8 +222,8 @@ class HomeScreen(DescribedScreen):
             self.notify("No launch can be started from here: name one target.", severity="warning")
             return
         items = self._items
-        item = items[self._place] if items else None
-        self.post_message(self.Wanted("launch", item if isinstance(item, Place) else self._place_of))
+        item = items[self._selected] if items else None
+        self.post_message(self.Wanted("launch", item if isinstance(item, Place) else self._about))
 
     def action_refresh(self) -> None:
         self.notify("Looking again…", timeout=1)
@@ -244,12 +244,12 @@ class HomeScreen(DescribedScreen):
         if event.widget is self._list and 0 <= row < len(self._shown):
             item = self._shown[row]
             if item is not None:
-                self._place = item
+                self._selected = item
                 self._draw()
 
     def _select(self, by: int) -> None:
         if self._items:
-            self._place = (self._place + by) % len(self._items)
+            self._selected = (self._selected + by) % len(self._items)
             self._draw()
 
 

@@ -11,13 +11,13 @@ from launchmon.format import one_line, plural, wrap
 from launchmon.session_like import SessionLike
 from launchmon.tui.panels.header import run_name
 from launchmon.tui.widgets.dialog import Dialog
+from launchmon.tui.widgets.facts import refusal_rows
 from launchmon.tui.widgets.lines import Row
 from launchmon.victim import Victim
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action
 
 STEP_GLYPHS = {"doing": ("◉", "busy"), "done": ("✓", "good"), "failed": ("✗", "bad")}
-
 
 NO_NODES: Mapping[int, str] = {}
 """Number → name, of a run on one target."""
@@ -175,15 +175,6 @@ def step_rows(steps: Sequence[Action], width: int) -> list[Row]:
         rows.append(((f"{glyph} ", tone), (lines[0], "plain")))
         rows += [((f"  {line}", "plain"),) for line in lines[1:]]
     return rows or [(("◉ ", "busy"), ("beginning", "plain"))]
-
-
-def refusal_rows(refusal: Refused, width: int) -> list[Row]:
-    """What happened, the likely cause, and what helps."""
-    rows: list[Row] = [((line, "bad"),) for line in wrap(f"✗ {one_line(refusal.what)}", width)]
-    for label, text in (("cause", refusal.cause), ("try", refusal.try_)):
-        if text:
-            rows += [((line, "plain"),) for line in wrap(f"{label}: {one_line(text)}", width)]
-    return rows
 
 
 def latest_steps(steps: Sequence[Action]) -> list[Action]:

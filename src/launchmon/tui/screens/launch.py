@@ -26,9 +26,9 @@ from launchmon.tui.launch.form import (
     items,
     taken,
 )
+from launchmon.tui.relaunch.draft import in_prompt_words
 from launchmon.tui.screens.choosing import ChoosingScreen
-from launchmon.tui.screens.kill import refusal_rows
-from launchmon.tui.screens.relaunch import in_prompt_words
+from launchmon.tui.widgets.facts import indented, refusal_rows
 from launchmon.tui.widgets.lines import Lines, Row
 from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.codec import Malformed
@@ -175,9 +175,7 @@ class LaunchScreen(ChoosingScreen[Item]):
         width = self._result.size.width
         head: Row = ((" ", "plain"), ("COMMAND LINE", "title"), ("  y copies", "muted"))
         if self._installed is None:
-            body = (
-                [] if self._trouble is None else [((" ", "plain"), *row) for row in refusal_rows(self._trouble, width)]
-            )
+            body = [] if self._trouble is None else indented(refusal_rows(self._trouble, width))
             self._result.fill([head], body)
             return
         fresh = self._planned == self._built
@@ -189,8 +187,7 @@ class LaunchScreen(ChoosingScreen[Item]):
         width = self.size.width
         shown: list[Row] = []
         if self._typed_refusal is not None:
-            refusal = in_prompt_words(self._typed_refusal)
-            shown = [((" ", "plain"), *row) for row in refusal_rows(refusal, width - 2)]
+            shown = indented(refusal_rows(in_prompt_words(self._typed_refusal), width - 2))
         elif self._prompt.open and self._installed is not None:
             shown = rows.offered_rows(self._asked, self._prompt.text, self._installed, self._found, width)
         self._hints.show(shown)

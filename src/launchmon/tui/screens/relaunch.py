@@ -12,13 +12,13 @@ from launchmon.tui.bindings import bindings
 from launchmon.tui.panels.header import HeaderBar
 from launchmon.tui.panels.verdict import heading
 from launchmon.tui.relaunch import rows
-from launchmon.tui.relaunch.draft import Base, Draft, base_of, base_of_attempt, words_of
+from launchmon.tui.relaunch.draft import Base, Draft, base_of, base_of_attempt, in_prompt_words, words_of
 from launchmon.tui.relaunch.items import Group, Item, editable, flip, items
 from launchmon.tui.screens.choosing import ChoosingScreen
-from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.screens.ladder import LadderScreen
 from launchmon.tui.screens.start import StartScreen
 from launchmon.tui.view import View
+from launchmon.tui.widgets.facts import indented, refusal_rows
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.prompt import Prompt
 from launchmon_agent.errors import Refused
@@ -171,7 +171,7 @@ class RelaunchScreen(ChoosingScreen[Item]):
             head = (*head, ("  …", "busy"))
         body: list[Row] = []
         if self._refusal is not None:
-            body = [((" ", "plain"), *row) for row in refusal_rows(in_prompt_words(self._refusal), width - 2)]
+            body = indented(refusal_rows(in_prompt_words(self._refusal), width - 2))
         elif self._plan is not None:
             body = rows.plan_rows(self._plan, width)
         self._result.fill([head], body)
@@ -180,7 +180,7 @@ class RelaunchScreen(ChoosingScreen[Item]):
         """Above the prompt: what is wrong with the text, else the flags that it may become."""
         width = self.size.width
         if self._typed_refusal is not None:
-            shown = [((" ", "plain"), *row) for row in refusal_rows(in_prompt_words(self._typed_refusal), width - 2)]
+            shown = indented(refusal_rows(in_prompt_words(self._typed_refusal), width - 2))
         else:
             shown = [] if self._base is None else rows.suggestion_rows(text, self._base, width)
         self._hints.show(shown)
@@ -276,15 +276,6 @@ class RelaunchScreen(ChoosingScreen[Item]):
             self._close_prompt()
         else:
             self._take_typed(event.text)
-
-
-def in_prompt_words(refusal: Refused) -> Refused:
-    """With advice as it is typed here: the agent's is for the command line (``--add --flag``)."""
-    try_ = refusal.try_.removeprefix("launchmon relaunch ")
-    for option, typed in (("--add ", ""), ("--drop ", "drop "), ("--set ", "")):
-        if try_.startswith(option):
-            return Refused(refusal.what, refusal.cause, typed + try_.removeprefix(option))
-    return refusal
 
 
 def _refused(error: Exception) -> Refused:

@@ -13,15 +13,15 @@ from launchmon.actions import in_scope
 from launchmon.format import duration, plural
 from launchmon.session_like import SessionLike
 from launchmon.tui.bindings import bindings
+from launchmon.tui.layout import HEIGHTS
 from launchmon.tui.panels.footer import FooterBar
 from launchmon.tui.panels.header import run_name
 from launchmon.tui.screens.following import REFRESH_S, FollowingScreen
-from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.stacks import rows, save, words
 from launchmon.tui.stacks.board import Board
 from launchmon.tui.stacks.tree import Item
 from launchmon.tui.view import View
-from launchmon.tui.widgets.facts import paragraph
+from launchmon.tui.widgets.facts import paragraph, refusal_rows
 from launchmon.tui.widgets.lines import Lines, Row, set_title
 from launchmon.tui.widgets.pager import Pager
 from launchmon.tui.widgets.prompt import Prompt
@@ -60,8 +60,8 @@ class StacksScreen(FollowingScreen):
         "↑ and ↓ select, Tab goes to the frames, PgUp and PgDn always move the frames. Where the kernel forbids to "
         "read stacks, the line with ✗ or ! says why, and the one step that helps."
     )
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide"), (170, "-very-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-short"), (30, "-medium"), (48, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide"), (170, "-very-wide")]  # noqa: RUF012  (Textual's own form)
+    VERTICAL_BREAKPOINTS = list(HEIGHTS)  # noqa: RUF012
     CSS_PATH = "stacks.tcss"
 
     def __init__(self, session: SessionLike, *, native: bool = False) -> None:

@@ -10,8 +10,9 @@ from textual.message import Message
 
 from launchmon.format import one_line, plural, wrap
 from launchmon.session_like import SessionLike
-from launchmon.tui.screens.kill import refusal_rows, step_rows
+from launchmon.tui.screens.kill import step_rows
 from launchmon.tui.widgets.dialog import Dialog
+from launchmon.tui.widgets.facts import refusal_rows
 from launchmon.tui.widgets.lines import Row
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Action, Run

@@ -16,7 +16,7 @@ from launchmon.tui.screens.following import FollowingScreen
 from launchmon.tui.screens.relaunch import RelaunchScreen
 from launchmon.tui.screens.stacks import StacksScreen
 from launchmon.tui.view import View
-from launchmon.tui.widgets.facts import paragraph
+from launchmon.tui.widgets.facts import indented, paragraph
 from launchmon.tui.widgets.lines import Row
 from launchmon.tui.widgets.pager import Pager
 from launchmon_agent.events import Next, Verdict
@@ -61,7 +61,7 @@ class VerdictScreen(FollowingScreen):
         if width:
             title, tone = heading(view.model.verdict)
             head: list[Row] = [((" ", "plain"), (title, tone if tone != "muted" else "strong"))]
-            self._pager.fill(head, [(), *_indented(whole(view, min(WIDEST, width - 4)))])
+            self._pager.fill(head, [(), *indented(whole(view, min(WIDEST, width - 4)))])
 
     # ---------------------------------------------------------------------------------------------------------- actions
 
@@ -166,7 +166,3 @@ def _bullet(text: str, width: int) -> list[Row]:
 
 def _section(title: str, body: list[Row]) -> list[Row]:
     return [(), ((title.upper(), "title"),), *body] if body else []
-
-
-def _indented(body: list[Row]) -> list[Row]:
-    return [((" ", "plain"), *row) if row else () for row in body]

@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
 from launchmon import format as fmt
-from launchmon.tui.screens.kill import refusal_rows
 from launchmon.tui.stacks import words
 from launchmon.tui.stacks.board import COMPARE, SETS, THREADS, Board
 from launchmon.tui.stacks.tree import Entry, Fork, Item
-from launchmon.tui.widgets.facts import fact, paragraph
+from launchmon.tui.widgets.facts import fact, paragraph, refusal_rows
 from launchmon.tui.widgets.lines import Row, Span, ends, joined_within, row_width
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Stacks
@@ -325,12 +324,10 @@ def folded(frames: Sequence[MergedFrame]) -> str:
 
 
 def _frame(frame: MergedFrame, column: int, width: int, tone: str, text: str) -> Row:
-    at = ",".join(map(str, frame.lines))
-    place = f"{frame.file}:{at}" if at and frame.file else frame.file or at
     name = fmt.fit(short_function(frame.function), column)
     room = max(0, width - column - 5)
     spans: list[Span] = [("  ", "plain"), *hits(name, tone, text), ("  ", "plain")]
-    return (*spans, *hits(clip_left(place, room), "muted", text))
+    return (*spans, *hits(clip_left(words.place(frame), room), "muted", text))
 
 
 def clip_left(text: str, width: int) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 
 from launchmon.format import plural
+from launchmon.tui.stacks import words
 from launchmon.tui.stacks.tree import Item
 from launchmon_agent.codec import encode
 from launchmon_agent.errors import Refused
@@ -79,9 +80,7 @@ def item_text(item: Item) -> str:
 
 
 def _frame(frame: MergedFrame) -> str:
-    at = ",".join(map(str, frame.lines))
-    place = f"{frame.file}:{at}" if at and frame.file else frame.file or at
-    name = render.short_function(frame.function)
+    name, place = render.short_function(frame.function), words.place(frame)
     return f"{name} ({place})" if place else name
 
 

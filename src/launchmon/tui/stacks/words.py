@@ -134,6 +134,12 @@ def path(frames: Sequence[MergedFrame]) -> str:
     return " ‹ ".join(short_function(frame.function) for frame in telling[:_PATH])
 
 
+def place(frame: MergedFrame) -> str:
+    """Where a frame is: ``torch/distributed/c10d.py:4321``; as much of it as is known."""
+    at = ",".join(map(str, frame.lines))
+    return f"{frame.file}:{at}" if at and frame.file else frame.file or at
+
+
 def family(frame: MergedFrame) -> str:
     """Whose code it is: ``torch``, ``sglang``, ``Python``, ``native code``."""
     if frame.native:
