@@ -32,7 +32,7 @@ from tests.support.fake_launcher import FakeLauncher
 from tests.support.fake_nodes import FakeNode, opened, played, settled
 from tests.support.fake_session import FakeLink, FakeSession
 from tests.support.replaying import seed_lines
-from tests.support.tui_rig import PLAIN, Rig
+from tests.support.tui_rig import PLAIN, Rig, painted_when_settled
 
 Size = tuple[int, int]
 
@@ -80,7 +80,7 @@ def nowhere() -> Iterator[None]:
 @asynccontextmanager
 async def shown(scene: Scene, size: Size, config: Config = PLAIN) -> AsyncIterator[Rig]:
     """The scene in an app of this size, all of it painted."""
-    with nowhere():
+    with nowhere(), painted_when_settled():
         app = scene.app(config)
         async with app.run_test(size=size, notifications=True) as pilot:
             rig = Rig(app, pilot, fake.empty())
