@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, groupby
 from typing import Any
 
@@ -42,7 +43,7 @@ class Still:
 def take(app: App[Any]) -> Still:
     """What the app shows now."""
     strips = app.screen._compositor.render_strips()
-    rows = [[(segment.text, _looks(segment.style, app)) for segment in strip if segment.text] for strip in strips]
+    rows = [[(segment.text, _looks(segment.style)) for segment in strip if segment.text] for strip in strips]
     return Still(app.size.width, tuple(tuple(_merged(row)) for row in rows))
 
 
@@ -51,7 +52,8 @@ def _merged(row: list[Run]) -> Iterator[Run]:
         yield "".join(text for text, _ in runs), looks
 
 
-def _looks(style: Style | None, app: App[Any]) -> str:
+@lru_cache(maxsize=10_000)
+def _looks(style: Style | None) -> str:
     style = style or Style()
     words = [word for word in ("bold", "dim", "italic", "underline", "reverse", "strike") if getattr(style, word)]
     front, behind = (
