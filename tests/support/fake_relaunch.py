@@ -34,6 +34,10 @@ ENV: dict[str, str | None] = {"NCCL_DEBUG": "INFO", "SGLANG_OLD": None}
 FIRST_ENV: dict[str, str | None] = {"NCCL_DEBUG": "WARN", "SGLANG_FIRST": "1"}
 CWD = "/srv"
 
+_FLAGS_TOLD = [dataclasses.asdict(flag) for flag in FLAGS.flags]
+_TOGGLES_TOLD = [dataclasses.asdict(one) for one in toggles(ARGV, {"NCCL_DEBUG": "INFO"}, FLAGS)]
+"""Told at every request, and never changed by whoever hears it."""
+
 REMEDIES = (
     (("--disable-cuda-graph",), "No CUDA graphs at all cures this kind of wait in public reports.", "sglang 1234"),
     (("--disable-custom-all-reduce", "NCCL_P2P_DISABLE=1"), "Takes peer-to-peer copies out of the way.", "sglang 99"),
@@ -59,8 +63,8 @@ def options(remedies: Sequence[tuple[tuple[str, ...], str, str]] = REMEDIES) -> 
         "version": FLAGS.version,
         "flags_from": "source",
         "flags_complete": True,
-        "flags": [dataclasses.asdict(flag) for flag in FLAGS.flags],
-        "toggles": [dataclasses.asdict(one) for one in toggles(ARGV, {"NCCL_DEBUG": "INFO"}, FLAGS)],
+        "flags": list(_FLAGS_TOLD),
+        "toggles": list(_TOGGLES_TOLD),
         "remedies": [{"change": list(change), "why": why, "source": source} for change, why, source in remedies],
     }
 
