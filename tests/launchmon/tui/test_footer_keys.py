@@ -72,14 +72,14 @@ class Walk:
 
 @pytest.mark.parametrize("scene", WALKED, ids=lambda scene: scene.name)
 async def test_every_key_of_the_footer_does_something(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    async with shown(scene, SIZE) as rig:
-        todo = Walk(rig).shown()
-        modal = rig.app.screen.is_modal
-    assert bool(todo) or modal or scene.name == "home-refused"
+    todo: list[Action] | None = None
     dead = []
-    while todo:
+    while todo is None or todo:
         async with shown(scene, SIZE) as rig:
             walk = Walk(rig)
+            if todo is None:
+                todo = walk.shown()
+                assert todo or rig.app.screen.is_modal or scene.name == "home-refused"
             while todo and walk.there:  # what leaves the screen makes a new one necessary
                 action = todo.pop(0)
                 if not await walk.press(action):
