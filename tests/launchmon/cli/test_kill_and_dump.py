@@ -15,13 +15,14 @@ from launchmon.cli import dump as dump_verb
 from launchmon.cli import kill as kill_verb
 from launchmon.link import Link
 from launchmon_agent.errors import Refused
+from launchmon_agent.events import Verdict
 
 
 class Session:
     """Of a run of which nothing has been told yet."""
 
-    def __init__(self, state: str = "live") -> None:
-        self.model = SimpleNamespace(processes=None, actions={})
+    def __init__(self, state: str = "live", verdict: Verdict | None = None) -> None:
+        self.model = SimpleNamespace(processes=None, verdict=verdict, actions={})
         self.link = Link(state)
         self.killed = 0
 
@@ -73,7 +74,10 @@ async def test_a_kill_that_is_not(monkeypatch: pytest.MonkeyPatch, answer: str |
         await killed(monkeypatch, answer)
 
 
-async def test_a_dump_does_not_wait_for_a_link_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_verb, "session", opening(Session("ended")))
+@pytest.mark.parametrize(
+    "session", [Session("ended"), Session(verdict=Verdict(1.0, verdict="stopped"))], ids=["link", "run"]
+)
+async def test_a_dump_does_not_wait_for_what_has_ended(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
+    monkeypatch.setattr(dump_verb, "session", opening(session))
     with pytest.raises(Refused, match="the link has ended"):
         await dump_verb._dump({}, native=False, repeat=1, every=5.0, threads=False, as_json=False)
