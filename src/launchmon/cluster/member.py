@@ -101,7 +101,7 @@ def number_members(members: Sequence[Member]) -> None:
         raise Refused(
             f"the servers on {' and '.join(member.label for member in attached)} are not nodes of one run",
             f"they have the same --node-rank: {', '.join(map(str, taken))}",
-            "launchmon attach, with one of these targets",
+            "name one of these targets alone",
         )
     free = (number for number in range(len(members)) if number not in taken)
     for member in members:

@@ -268,7 +268,7 @@ class ReplaySession:
 
     def _refuse(self, what: str) -> NoReturn:
         raise Refused(
-            f"{what}: this is a recording", "what it shows has passed", "launchmon attach, if the run still goes on"
+            f"{what}: this is a recording", "what it shows has passed", "launchmon attach    # if the run still goes on"
         )
 
     def _changed(self) -> None:
