@@ -24,6 +24,10 @@ SSH = [name for name in CLIENT if name.startswith("launchmon.connect.ssh.") and 
 """Imported when a connection is made. The home screen lists the hosts of the configuration before."""
 PLAIN = [name for name in CLIENT if name not in TUI and name not in SSH]
 
+COMMON_OF_AGENT = ("launchmon_agent.events", "launchmon_agent.model", "launchmon_agent.watch")
+COMMON = (*COMMON_OF_AGENT[:2], "launchmon.session")
+"""What costs most of the time to import, from the bottom up."""
+
 AGENT_MAY_USE = {"launchmon_agent", "pynvml"}
 SLOW = {"textual", "asyncssh"}
 """What a verb that only prints must not wait for."""
@@ -74,8 +78,10 @@ def test_packages_are_named_only_where_they_belong(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def alone() -> Mapping[str, Imported]:
-    drawing = import_each(TUI, preloaded=("textual.app", "textual.widgets", "textual.screen", "textual.command"))
-    return {**import_each(PLAIN), **import_each(SSH, preloaded=("asyncssh",)), **drawing}
+    textual = ("textual.app", "textual.widgets", "textual.screen", "textual.command")
+    drawing = import_each(TUI, preloaded=textual, common=COMMON)
+    plain = import_each(PLAIN, common=COMMON)
+    return {**plain, **import_each(SSH, preloaded=("asyncssh",)), **drawing}
 
 
 @pytest.mark.parametrize("name", CLIENT)
@@ -104,7 +110,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def from_the_zip(compiled: Path) -> Mapping[str, Imported]:
-    return import_each(AGENT, path=[compiled], only={"launchmon_agent"})
+    return import_each(AGENT, path=[compiled], only={"launchmon_agent"}, common=COMMON_OF_AGENT)
 
 
 @pytest.mark.parametrize("name", AGENT)

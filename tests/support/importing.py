@@ -1,5 +1,8 @@
 """Imports each module in an interpreter that has imported nothing else of ours. Cheaply: one interpreter, a fork per
-module, and packages of others that many of them bring in are there before the fork."""
+module, and packages of others that many of them bring in are there before the fork.
+
+So are some modules of ours, for those that they do not import themselves. That hides no circle of imports: nothing of
+what they bring in leads back to those, and each part of it was imported before without them."""
 
 from __future__ import annotations
 
@@ -43,10 +46,11 @@ def attempt(name):
     except BaseException as error:
         return {"error": f"{type(error).__name__}: {error}"}
     file = getattr(sys.modules[name], "__file__", None)
-    return {"loaded": sorted({new.partition(".")[0] for new in set(sys.modules) - before}), "file": file}
+    new = set(sys.modules) - before
+    return {"loaded": sorted({module.partition(".")[0] for module in new}), "file": file, "modules": sorted(new)}
 
 
-for name in order["modules"]:
+def forked(name):
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -55,9 +59,25 @@ for name in order["modules"]:
             json.dump(attempt(name), out)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as answer:
-        print(json.dumps([name, json.load(answer)]), flush=True)
+    with os.fdopen(reading) as pipe:
+        answer = json.load(pipe)
     os.waitpid(child, 0)
+    return answer
+
+
+def tell(names):
+    for name in names:
+        print(json.dumps([name, forked(name)]), flush=True)
+
+
+left = order["modules"]
+for common in order["common"]:
+    brought = set(forked(common).get("modules", ()))
+    tell(name for name in left if name in brought)
+    left = [name for name in left if name not in brought]
+    if brought:
+        __import__(common)
+tell(left)
 """
 
 
@@ -84,13 +104,16 @@ def import_each(
     path: Sequence[Path] = (SRC,),
     only: Collection[str] | None = None,
     preloaded: Sequence[str] = (),
+    common: Sequence[str] = (),
 ) -> dict[str, Imported]:
     """Import each module by itself, ``path`` in front. With ``only``, no other third-party package can be imported.
 
     ``preloaded``: modules that every one of them may import, and that are not told in the answer therefore.
+    ``common``: modules of ours, of which each is there for those that it does not import; not told in their answers.
     """
     order = {
         "preloaded": [*STANDARD, *preloaded],
+        "common": list(common),
         "modules": list(names),
         "path": [str(entry) for entry in path],
         "only": None if only is None else list(only),
