@@ -8,6 +8,7 @@ import pytest
 from textual.css import stylesheet
 from textual.css.model import RuleSet
 from textual.css.parse import parse
+from textual.css.tokenize import tokenize_values
 from textual.css.tokenizer import Token
 
 Variables = dict[str, list[Token]]
@@ -52,5 +53,20 @@ class ParsedOnce:
         return rules
 
 
+class TokenizedOnce:
+    """In the place of :func:`textual.css.tokenize.tokenize_values`. Nobody changes what it returns."""
+
+    def __init__(self) -> None:
+        self._tokenized: dict[frozenset[tuple[str, str]], Variables] = {}
+
+    def __call__(self, values: dict[str, str]) -> Variables:
+        key = frozenset(values.items())
+        tokens = self._tokenized.get(key)
+        if tokens is None:
+            tokens = self._tokenized[key] = tokenize_values(values)
+        return tokens
+
+
 def share(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stylesheet, "parse", ParsedOnce())
+    patch.setattr(stylesheet, "tokenize_values", TokenizedOnce())
