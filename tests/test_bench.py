@@ -18,14 +18,18 @@ def test_each_bench_gives_results(name: str) -> None:
     assert callable(importlib.import_module(f"tests.bench.bench_{name}").results)
 
 
-@pytest.mark.parametrize("bench", [bench_verdicts, bench_cluster], ids=lambda bench: bench.__name__)
-def test_what_a_bench_yields_survives_the_way_to_the_table(bench: object) -> None:
-    found = list(bench.results(True))  # type: ignore[attr-defined]
-    assert found and [result.read(json.dumps(asdict(one))) for one in found] == found
+@pytest.fixture(scope="module")
+def verdicts() -> list[Result]:
+    return list(bench_verdicts.results(True))
 
 
-def test_every_verdict_comes_in_time() -> None:
-    assert [result.row(one) for one in bench_verdicts.results(True) if not one.kept] == []
+def test_what_a_bench_yields_survives_the_way_to_the_table(verdicts: list[Result]) -> None:
+    for found in (verdicts, list(bench_cluster.results(True))):
+        assert found and [result.read(json.dumps(asdict(one))) for one in found] == found
+
+
+def test_every_verdict_comes_in_time(verdicts: list[Result]) -> None:
+    assert verdicts and [result.row(one) for one in verdicts if not one.kept] == []
 
 
 def test_the_document_is_honest() -> None:
