@@ -56,7 +56,8 @@ class RunScreen(LogActions, PastActions, DescribedScreen):
     BINDINGS = bindings(*SCOPES)
     HELP: ClassVar[str] = (
         "One run of a server. The first line says how fresh all this is; the second shows the phases of the launch: "
-        "✓ done, ◉ running, ○ to come, ⊘ skipped, ✗ failed. Below: what to make of it, the GPUs, the ranks, the log."
+        "✓ done, ◉ running, ○ to come, ⊘ skipped, ■ stopped, ✗ failed. Below: what to make of it, the GPUs, the ranks, "
+        "the log."
     )
     HORIZONTAL_BREAKPOINTS = list(WIDTHS)  # noqa: RUF012  (Textual's own form)
     VERTICAL_BREAKPOINTS = list(HEIGHTS)  # noqa: RUF012
