@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
 import shutil
@@ -13,8 +14,17 @@ import pytest
 
 from tests.support import parsed_css
 
+TESTS = Path(__file__).resolve().parent
+
 OWN = {"LAUNCHMON_TEST_CACHE", "LAUNCHMON_TEST_EXPLORE", "LAUNCHMON_REQUIRE_REAL"}
 """Variables that tests themselves take."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile launchmon before the workers start: hundreds of clients and demo ranks do so here, and where Python is
+    told to keep no bytecode, each would compile all of it. The environment stays as it is."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(TESTS.parent / "src", quiet=2)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,4 +58,12 @@ def _fast_screens() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The slow files first, so that no worker sits idle at the end: each file is one worker's."""
-    items.sort(key=lambda item: "scenarios" not in item.path.parts)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """0: with real processes. 1: of the whole project, or of the screen. 2: the others, of a second or two a file."""
+    parts = item.path.relative_to(TESTS).parts
+    if parts[0] in ("scenarios", "faults"):
+        return 0
+    return 1 if len(parts) == 1 or "tui" in parts else 2
