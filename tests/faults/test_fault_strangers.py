@@ -54,7 +54,10 @@ def no_umask() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o027])
-def test_whatever_is_left_is_the_owners_alone_under_any_umask(rig: FaultRig, umask: int) -> None:
+def test_whatever_is_left_is_the_owners_alone_under_any_umask(
+    rig: FaultRig, umask: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for folder in ("state", "run", "cache"):
         shutil.rmtree(rig.home / folder)
     (rig.home / "run").mkdir(mode=0o700)

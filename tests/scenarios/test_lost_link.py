@@ -201,7 +201,7 @@ async def test_a_server_that_ends_while_the_link_is_down_is_seen_to_have_ended(l
 
 async def test_the_verb_that_waits_outlives_the_link(link: LinkProcess) -> None:
     async with agent() as beside:
-        run = await launch(beside, "healthy", speed=4.0)
+        run = await launch(beside, "healthy", speed=2.0)
         await eventually(lambda: beside.model.phases.run_phase() == "weights")
         waiting = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", "from launchmon.cli import main; main()"),

@@ -184,7 +184,7 @@ def test_nothing_that_is_amiss_is_heard_of(tmp_path: Path, broken: str) -> None:
 
 def test_an_isolated_interpreter_is_not_touched(tmp_path: Path) -> None:
     say("pass", planted(tmp_path), "-I")
-    assert os.listdir(home(tmp_path)) == ["sitecustomize.py"]
+    assert sorted(os.listdir(home(tmp_path))) == ["__pycache__", "sitecustomize.py"]
 
 
 def test_files_are_the_owners_alone(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def plant(run_directory: str, env: Mapping[str, str], keeper: int = ANY_PROCESS)
     """
     home = home_of(run_directory)
     os.mkdir(home, 0o700)
+    os.mkdir(os.path.join(home, "__pycache__"), 0o700)  # the server's Python would make it with the server's umask
     source = pkgutil.get_data("launchmon_agent.stacks", "hook/sitecustomize.py")
     if source is None:
         raise FileNotFoundError("hook/sitecustomize.py")
