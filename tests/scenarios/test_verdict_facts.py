@@ -15,6 +15,7 @@ from launchmon.demo.scenarios import free_port
 from launchmon.session import Session
 from launchmon_agent.events import Verdict
 from launchmon_agent.runs import directory
+from launchmon_agent.sensors import proc
 from tests.support import fake_install, orphans
 from tests.support.client import agent, eventually, verdict
 
@@ -65,6 +66,7 @@ async def test_of_a_server_that_somebody_else_started_too(tmp_path: Path) -> Non
             fake_install.command(*MISSPELT, port=free_port()), env=env, stdout=log, stderr=log, start_new_session=True
         ) as server,
     ):
+        proc.wait_for_exec(server.pid)
         async with agent() as session:
             await session.attach(pid=server.pid)
             await eventually(lambda: session.model.installed)

@@ -45,6 +45,7 @@ def session_of(*argv: str, **options: object) -> Iterator[subprocess.Popen[bytes
         **{"env": environment(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options},
     )
     try:
+        proc.wait_for_exec(process.pid)
         yield process
     finally:
         for row in proc.table().values():

@@ -121,6 +121,7 @@ def start(plan: Plan, directory: RunDirectory) -> tuple[int, float]:
         ) from error
     finally:
         os.close(log)
+    proc.wait_for_exec(process.pid)
     started = proc.start_time(process.pid)  # a zombie at worst, since only the caller can wait for it
     process.returncode = 0  # handed over: else the subprocess module would wait for it some time, and eat its status
     return process.pid, 0.0 if started is None else started

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from collections.abc import Container
 from typing import NamedTuple
 
@@ -172,6 +173,20 @@ def cmdline(pid: int) -> list[str]:
     if not data:
         return []
     return data.rstrip(b"\0").decode("utf-8", "surrogateescape").split("\0") if data.strip(b"\0") else []
+
+
+def wait_for_exec(pid: int, timeout_s: float = 1.0) -> None:
+    """Until the arguments and the environment of a process that was started a moment ago can be read, or it is dead.
+
+    ``subprocess.Popen`` returns when the kernel closes the descriptors of the child, in the middle of its exec: for some
+    microseconds, and longer on a busy machine, ``/proc/PID/cmdline`` and ``environ`` are empty then.
+    """
+    end = time.monotonic() + timeout_s
+    while not cmdline(pid) and time.monotonic() < end:
+        found = stat(pid)
+        if found is None or found.dead:
+            return
+        time.sleep(0.001)
 
 
 def environ(pid: int) -> dict[str, str] | None:

@@ -22,6 +22,7 @@ NOBODY = 2**22 + 5  # above the kernel's largest pid
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    proc.wait_for_exec(child.pid)
     until(lambda: proc.cmdline(child.pid) == ["sleep", "60"])
     yield child
     child.kill()
@@ -150,12 +151,31 @@ def test_io_counts_storage_only() -> None:
 
 def test_environment_and_arguments() -> None:
     child = subprocess.Popen(["sleep", "60"], env={"A": "1", "EMPTY": "", "B": "x=y"})
+    proc.wait_for_exec(child.pid)
     try:
         until(lambda: proc.cmdline(child.pid) == ["sleep", "60"])
         assert proc.environ(child.pid) == {"A": "1", "EMPTY": "", "B": "x=y"}
     finally:
         child.kill()
         child.wait()
+
+
+def test_an_exec_is_waited_for_until_its_arguments_are_there(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = [["sleep", "60"], [], []]
+    monkeypatch.setattr(proc, "cmdline", lambda _: seen.pop())
+    proc.wait_for_exec(sleeper.pid)
+    assert seen == []
+
+
+def test_nobody_waits_for_the_exec_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proc.time, "sleep", lambda _: pytest.fail("waited"))
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    proc.wait_for_exec(child.pid)
+    child.wait()
+    proc.wait_for_exec(child.pid)
 
 
 def test_an_overwritten_environment_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
