@@ -178,8 +178,8 @@ def cmdline(pid: int) -> list[str]:
 def wait_for_exec(pid: int, timeout_s: float = 1.0) -> None:
     """Until the arguments and the environment of a process that was started a moment ago can be read, or it is dead.
 
-    ``subprocess.Popen`` returns when the kernel closes the descriptors of the child, in the middle of its exec: for some
-    microseconds, and longer on a busy machine, ``/proc/PID/cmdline`` and ``environ`` are empty then.
+    ``subprocess.Popen`` returns when the kernel closes the descriptors of the child, in the middle of its exec: for
+    some microseconds, and longer on a busy machine, ``/proc/PID/cmdline`` and ``environ`` are empty then.
     """
     end = time.monotonic() + timeout_s
     while not cmdline(pid) and time.monotonic() < end:
