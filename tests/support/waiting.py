@@ -7,8 +7,12 @@ from collections.abc import Callable
 
 
 def until(condition: Callable[[], object], seconds: float = 15) -> None:
-    """Return once ``condition`` holds; fail the test when it does not within ``seconds``."""
-    deadline = time.monotonic() + seconds
+    """Return once ``condition`` holds; fail the test when it does not within ``seconds``.
+
+    Asked often at first; then seldom enough that the asking takes no time from what is awaited.
+    """
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "the awaited condition did not come about"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, "the awaited condition did not come about"
+        time.sleep(0.01 if waited < 1 else 0.05)

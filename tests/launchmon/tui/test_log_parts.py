@@ -216,6 +216,7 @@ def test_an_interrupt_is_the_pagers_alone(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
 from launchmon.tui import log_pager
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" starts the tests with it ignored
 interrupt = "import os, signal; [os.kill(pid, signal.SIGINT) for pid in (os.getppid(), os.getpid())]"
 pager = [sys.executable, "-c", interrupt]
 with log_pager.undisturbed():
