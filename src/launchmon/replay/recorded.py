@@ -152,7 +152,7 @@ def _head(line: bytes) -> tuple[str, float] | None:
     found = _HEAD.match(line)
     if found is not None:
         return found["kind"].decode("ascii"), float(found["at"])
-    with contextlib.suppress(ValueError, RecursionError):
+    with contextlib.suppress(ValueError, RecursionError, OverflowError):
         body = json.loads(line)
         if isinstance(body, dict) and isinstance(body.get("kind"), str):
             at = body.get("at")
