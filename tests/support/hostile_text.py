@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 EXPLORED = int(os.environ.get("LAUNCHMON_TEST_EXPLORE", "0"))
 BOUNDED = settings(
     deadline=None,
-    max_examples=EXPLORED or 80,
+    max_examples=EXPLORED or 150,
     derandomize=not EXPLORED,
     suppress_health_check=list(HealthCheck),
     database=None,
 )
-"""For all property tests: enough to find what is wrong in a grammar of a few dozen pieces, in half a second each.
+"""For all property tests: enough to find what is wrong in a grammar of a few dozen pieces, in about a second each.
 
 The same examples each time, since a test that fails once in twenty runs blames a change that did no harm. With
 ``LAUNCHMON_TEST_EXPLORE=5000`` so many new ones."""

@@ -40,7 +40,6 @@ from launchmon_agent.events import (
     Stacks,
     Verdict,
 )
-from launchmon_agent.judge.pace import SETTLED_EVERY_S
 from launchmon_agent.judge.verdict import judge, stall
 from launchmon_agent.judge.window import EvidenceWindow
 from launchmon_agent.log.marks import MarkScanner
@@ -99,7 +98,7 @@ ORDER = ("start", "spawn", "dist-init", "weights", "kv-pool", "graphs", "http", 
 
 @dataclass
 class Played:
-    """What the judge said at every second that was judged."""
+    """What the judge said at every second."""
 
     verdicts: list[tuple[float, Verdict]]
     stalls: list[float]
@@ -329,12 +328,10 @@ class Story:
 
     # ------------------------------------------------------------------------------------------------------- playing
 
-    def play(self, seconds: float, *, calm_s: float = float("inf")) -> Played:
-        """``calm_s``: so long after the last thing told, judged only as often as the agent judges what has settled."""
+    def play(self, seconds: float) -> Played:
         model, window, scanner = RunModel(), EvidenceWindow(), MarkScanner()
         played = Played([], [], model)
         todo = sorted(self._todo, key=lambda item: item[:2])
-        calm = calm_s + max((at for at, *_ in todo), default=0.0)
         dumps: list[float] = []
         was_stalled = False
 
@@ -356,8 +353,6 @@ class Story:
             if dumps and dumps[0] <= second:
                 dumps.pop(0)
                 take(self._dump(now))
-            if second > calm and second % SETTLED_EVERY_S:
-                continue
             played.verdicts.append((float(second), judge(model, window, now)))
             stalled = stall(model, window, now)
             if stalled and not was_stalled:

@@ -8,9 +8,6 @@ import pytest
 
 from tests.support.story import BUSY, DEADLOCKS, GIB, GPU_SPINS, GPU_WORKS, IDLE, LAUNCHER, Played, Story
 
-CALM_S = 90.0
-"""No rule waits longer for a dead-lock. From then on a story is judged at the agent's own pace."""
-
 FINE = {"starting", "reading", "downloading", "compiling", "computing", "ready", "serving"}
 MIB = 1024 * 1024
 
@@ -257,14 +254,14 @@ def played() -> Callable[[str], Played]:
     def play(name: str) -> Played:
         if name not in kept:
             tell, seconds, _ = STORIES[name]
-            kept[name] = tell().play(seconds, calm_s=CALM_S)
+            kept[name] = tell().play(seconds)
         return kept[name]
 
     return play
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_only_what_is_allowed_is_ever_said(name: str, played: Callable[[str], Played]) -> None:
+def test_at_every_second_only_what_is_allowed_is_said(name: str, played: Callable[[str], Played]) -> None:
     allowed = STORIES[name][2]
     for second, verdict in played(name).verdicts:
         assert verdict.verdict not in DEADLOCKS, (second, verdict.summary)

@@ -160,7 +160,7 @@ def test_a_rank_with_its_continuation_lines(tmp_path: Path) -> None:
     assert texts(window(content, None, "end", 2, 0, own)) == ["  File y", "TP1: c"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(8))
 def test_filters_agree_with_a_plain_loop(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines_module, "BLOCK", 200)
     chance = random.Random(seed)
@@ -346,7 +346,7 @@ def test_an_expression_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: p
 # ------------------------------------------------------------------------------------------------------ anything at all
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_bytes_never_raise(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     pieces = [
