@@ -122,7 +122,7 @@ def test_a_title(argv: list[str]) -> None:
 def test_a_line_of_arguments(text: str) -> None:
     line = f"server_args=ServerArgs(api_key='hunter2', {text}"
     found = parse_server_args(line)
-    assert found is not None and found["api_key"] in (HIDDEN, "", None), "it may be given again, empty"
+    assert found is not None and (found["api_key"] == HIDDEN or not found["api_key"]), "it may be given again, empty"
     assert "hunter2" not in str(found)
     assert all(isinstance(value, str) for value in shown_args(line).values())
     parse_server_args(text)
