@@ -150,7 +150,8 @@ def _seconds(row: ClockRow) -> str:
 
 
 def _changed(row: ClockRow) -> str:
-    return " · ".join(f"`{name}`" for name in (row.flag, row.env) if name)
+    names = " · ".join(f"`{name}`" for name in (row.flag, row.env) if name)
+    return f"{names} (0: {row.zero})" if row.zero else names
 
 
 def remedies_page() -> str:

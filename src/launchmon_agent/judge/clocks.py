@@ -17,7 +17,7 @@ from launchmon_agent.model import RunModel
 from launchmon_agent.sglang.versions import Versions
 
 _REQUIRED = ("name", "starts", "default", "versions", "message", "effect", "source")
-_OPTIONAL = ("until", "frames", "unless", "adds", "until_at", "flag", "env", "device")
+_OPTIONAL = ("until", "frames", "unless", "adds", "until_at", "flag", "env", "zero", "device")
 STARTS = ("phase", "first-done", "stack", "request", "error", "unseen")
 
 
@@ -56,6 +56,7 @@ class ClockRow:
     until_at: float
     flag: str
     env: str
+    zero: str  # "no wait": 0 in ``env`` means just that
     device: str
     versions: Versions
     message: str
@@ -66,9 +67,9 @@ class ClockRow:
         """What it is set to. ``args``: flag → value. None: it is off. Of a release that is not known, as the newest has
         it."""
         for given in (args.get(self.flag, ""), variables.get(self.env, "")):
-            value = _positive(given)
-            if value is not None:
-                return value
+            value = _number(given)
+            if value is not None and (value > 0 or self.zero):
+                return max(0.0, value)
         found = [default for default, held in self.defaults if held.holds(version) is not False]
         return found[-1] if found else None
 
@@ -198,12 +199,12 @@ def _args_mark(model: RunModel) -> Mapping[str, str]:
     return marks[-1].values if marks else {}
 
 
-def _positive(text: str) -> float | None:
+def _number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if value > 0 and math.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
 # ---------------------------------------------------------------------------------------------------------------- table
@@ -219,6 +220,8 @@ def _row(id_: str, fields: Mapping[str, str]) -> ClockRow:
     starts, _, where = fields["starts"].partition(" ")
     if starts not in STARTS or bool(where) != (starts in ("phase", "first-done", "error")):
         raise TableError(f"[{id_}]: starts: {fields['starts']}")
+    if fields["zero"] not in ("", "no wait"):
+        raise TableError(f"[{id_}]: zero: {fields['zero']}")
     until, _, what = fields["until"].partition(" ")
     try:
         return ClockRow(
@@ -234,6 +237,7 @@ def _row(id_: str, fields: Mapping[str, str]) -> ClockRow:
             until_at=float(fields["until_at"] or 1),
             flag=fields["flag"],
             env=fields["env"],
+            zero=fields["zero"],
             device=fields["device"],
             versions=Versions.parse(fields["versions"]),
             message=fields["message"],

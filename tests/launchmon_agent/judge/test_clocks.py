@@ -148,6 +148,14 @@ def test_errors_start_clocks() -> None:
     assert at(model, 110) == {"crash-diagnostics": (55, 55)}
 
 
+@pytest.mark.parametrize("given, left", [("0", 3), ("-1", 3), ("10", 13), ("", 63), ("soon", 63)])
+def test_where_nothing_is_no_wait_zero_is_a_setting(given: str, left: float) -> None:
+    variables = {"SGLANG_CUDA_COREDUMP_BEFORE_CRASH_WAIT_SECS": given}
+    model = launch(version="0.5.13.post1", **variables)
+    model.fold(LogError(BEGAN + 100, id="sigquit", severity="consequence", offset=1))
+    assert at(model, 102) == {"crash-diagnostics": (left, left)}
+
+
 def test_the_next_to_end_comes_first() -> None:
     model = launch(dist("TP0", 20))
     found = clocks(model, BEGAN + 100, work_since=BEGAN + 90)
