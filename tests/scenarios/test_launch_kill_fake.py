@@ -179,7 +179,7 @@ def test_a_launcher_that_ignores_term_is_killed_after_the_grace(tmp_path) -> Non
         assert result.leftovers == ()
         assert members(run) == []
         order = [step for step in steps if step.startswith(("TERM", "KILL"))]
-        assert order[:3] == ["TERM launcher: done", "KILL ranks: done", "KILL launcher: done"]
+        assert order[:4] == ["TERM launcher: doing", "TERM launcher: done", "KILL ranks: done", "KILL launcher: done"]
 
 
 def test_force_asks_nobody(tmp_path) -> None:

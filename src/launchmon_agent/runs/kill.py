@@ -203,6 +203,7 @@ class Killer:
         if row is not None and row.state in "tT":
             report(step, "done", f"left out: process {handle.pid} is stopped and would not notice")
             return
+        report(step, "doing", f"process {handle.pid}")  # told first: whoever sees it die knows that it was asked to
         if not handle.send(signal.SIGTERM):
             report(step, "failed", f"process {handle.pid}: {'not permitted' if handle.refused else 'gone'}")
             return
