@@ -139,6 +139,10 @@ class Kmsg:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def __del__(self) -> None:
+        # Whoever ends the watching cannot close it: a thread may be in the middle of a reading then.
+        self.close()
+
 
 def parse_record(record: str, booted: float) -> Message | None:
     """None for what is no kernel's own message: root may write into the same device, under another facility."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from launchmon_agent.events import Kernel, Notice
-from launchmon_agent.sensors import kernel
+from launchmon_agent.sensors import kernel, proc
 from launchmon_agent.sensors.kernel import (
     JOURNAL_S,
     Journal,
@@ -201,6 +201,15 @@ def test_a_device_that_is_refused_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_
     assert list(directory.read(1.0)) == []
     assert directory.failure is not None
     directory.close()
+
+
+def test_a_device_that_nobody_reads_any_more_is_let_go(tmp_path: Path) -> None:
+    (tmp_path / "kmsg").write_bytes(b"")
+    source = Kmsg(path=str(tmp_path / "kmsg"))
+    held = [path for path in (proc.fd_links(os.getpid()) or {}).values() if path == str(tmp_path / "kmsg")]
+    assert source.failure is None and len(held) == 1
+    del source
+    assert str(tmp_path / "kmsg") not in (proc.fd_links(os.getpid()) or {}).values()
 
 
 def test_this_machines_device() -> None:
