@@ -6,11 +6,11 @@ import gzip
 import os
 import re
 import tarfile
-import zlib
 from collections.abc import Iterator
 from typing import IO, cast
 
 from launchmon_agent.errors import Refused
+from launchmon_agent.runs.readable import readable_lines
 
 MOST = 1 << 30
 """Bytes of events that are read: a compressed file may say anything."""
@@ -26,20 +26,19 @@ def run_directory(path: str) -> str | None:
 
 
 def read_lines(path: str) -> list[bytes]:
-    """The lines of a recording. Raises :class:`Refused`."""
-    try:
-        return list(_limited(_lines(path)))
-    except FileNotFoundError:
-        raise Refused(f"there is no {path}", "", "launchmon runs    # lists the runs that have a recording") from None
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise Refused(f"{path} cannot be read", str(error)) from None
+    """The lines of a recording. Where a file of it is damaged, a notice stands in place of what cannot be read.
+
+    Raises :class:`Refused`, also when nothing can be read.
+    """
+    if not os.path.exists(path):
+        raise Refused(f"there is no {path}", "", "launchmon runs    # lists the runs that have a recording")
+    parts = _parts(path) if os.path.isdir(path) else [path]
+    return list(_limited(readable_lines((part, _lines(part)) for part in parts)))
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    if os.path.isdir(path):
-        for part in _parts(path):
-            yield from _lines(part)
-    elif path.endswith((".tar.gz", ".tgz")):
+    """Of one file."""
+    if path.endswith((".tar.gz", ".tgz")):
         yield from _of_archive(path)
     elif path.endswith(".gz"):
         with cast("IO[bytes]", gzip.open(path, "rb")) as file:
@@ -51,13 +50,16 @@ def _lines(path: str) -> Iterator[bytes]:
 
 def _of_archive(path: str) -> Iterator[bytes]:
     """Of the report's archive. Nothing is unpacked into files."""
-    with tarfile.open(path, "r:gz") as archive:
-        for member in archive:
-            if member.isfile() and os.path.basename(member.name) == "events.jsonl":
-                file = archive.extractfile(member)
-                if file is not None:
-                    yield from file
-                    return
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                if member.isfile() and os.path.basename(member.name) == "events.jsonl":
+                    file = archive.extractfile(member)
+                    if file is not None:
+                        yield from file
+                        return
+    except tarfile.TarError as error:
+        raise OSError(str(error)) from None
     raise Refused(f"{path} holds no recording", "there is no events.jsonl in it", "launchmon runs")
 
 

@@ -19,7 +19,6 @@ import gzip
 import os
 import re
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, cast
@@ -29,6 +28,7 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Verdict
 from launchmon_agent.redaction import redacted
 from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.runs.readable import DAMAGED, readable_lines
 
 PART_SIZE = 16 << 20
 CAP = 96 << 20
@@ -45,9 +45,6 @@ _VERDICT = encode(Verdict(at=0.0)).partition(b",")[0]
 
 _SAMPLE = tuple(b'{"kind":"%s",' % kind.encode("ascii") for kind in sorted(SAMPLES))
 """How lines with samples begin."""
-
-_DAMAGED = (OSError, EOFError, zlib.error)
-"""What reading a part raises that is not there, or a compressed one that is cut short or was written over."""
 
 _PART = re.compile(r"^events-(?P<number>\d{4,})(?P<thin>\.thin)?\.jsonl(?P<gz>\.gz)?$")
 
@@ -146,7 +143,7 @@ class Recording:
         """Compresses closed parts and thins the oldest. What fails stays as it is, readable, and stops no other."""
         for _, path in _parts(self._directory):
             if not path.endswith(".gz"):
-                with contextlib.suppress(*_DAMAGED):
+                with contextlib.suppress(*DAMAGED):
                     _rewrite(path, path + ".gz", thin=False)
         parts = [path for _, path in _parts(self._directory)]
         sizes = {path: size for path in parts if (size := _size(path)) is not None}
@@ -155,7 +152,7 @@ class Recording:
                 break
             if not path.endswith(".thin.jsonl.gz"):
                 thin = path.removesuffix(".jsonl.gz") + ".thin.jsonl.gz"
-                with contextlib.suppress(*_DAMAGED):
+                with contextlib.suppress(*DAMAGED):
                     _rewrite(path, thin, thin=True)
                     sizes[path] = os.path.getsize(thin)
 
@@ -164,7 +161,7 @@ def read_events(directory: RunDirectory) -> Iterator[Event]:
     """The recording from its beginning, a line at a time. Lines that are no events are passed over."""
     for path in [*(path for _, path in _parts(directory)), directory.events]:
         # a part may be compressed or thinned just now, or damaged: what can be read is read
-        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
+        with contextlib.suppress(*DAMAGED), _open_part(path) as file:
             yield from _events(file)
 
 
@@ -172,22 +169,21 @@ def shareable_lines(directory: RunDirectory) -> Iterator[bytes]:
     """The recording line by line, without secrets: older versions recorded the command as it was given.
 
     Samples are given as they are: they never held any, and to decode them takes longest. Lines that are no events are
-    left out.
+    left out. Where a part is damaged a notice says what is missing. Raises :class:`Refused` when nothing can be read.
     """
-    for path in [*(path for _, path in _parts(directory)), directory.events]:
-        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
-            for line in file:
-                if line.startswith(_SAMPLE) and line.endswith(b"\n"):
-                    yield line
-                else:
-                    with contextlib.suppress(Malformed):
-                        yield encode(redacted(decode(line)))
+    paths = [*(path for _, path in _parts(directory)), directory.events]
+    for line in readable_lines((path, _lines(path)) for path in paths):
+        if line.startswith(_SAMPLE) and line.endswith(b"\n"):
+            yield line
+        else:
+            with contextlib.suppress(Malformed):
+                yield encode(redacted(decode(line)))
 
 
 def happenings(directory: RunDirectory) -> Iterator[Event]:
     """The recording without its samples, which are most of it and are not even decoded."""
     for path in [*(path for _, path in _parts(directory)), directory.events]:
-        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
+        with contextlib.suppress(*DAMAGED), _open_part(path) as file:
             yield from _events(line for line in file if not line.startswith(_SAMPLE))
 
 
@@ -195,7 +191,7 @@ def last_verdict(directory: RunDirectory) -> Verdict | None:
     """The newest verdict. Parts are searched from the newest on, without decoding what is no verdict."""
     for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
         newest = b""
-        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
+        with contextlib.suppress(*DAMAGED), _open_part(path) as file:
             for line in file:
                 if line.startswith(_VERDICT) and line.endswith(b"\n"):
                     newest = line
@@ -212,7 +208,7 @@ def samples_since(directory: RunDirectory, kind: str, since: float, most: int) -
     found: list[Event] = []
     for path in [directory.events, *(path for _, path in reversed(_parts(directory)))]:
         lines: deque[bytes] = deque(maxlen=most - len(found))
-        with contextlib.suppress(*_DAMAGED), _open_part(path) as file:
+        with contextlib.suppress(*DAMAGED), _open_part(path) as file:
             lines.extend(line for line in file if line.startswith(begin))
         here = list(_events(lines))
         newer = [event for event in here if event.at > since]
@@ -248,6 +244,11 @@ def _size(path: str) -> int | None:
         return os.path.getsize(path)
     except OSError:
         return None
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with _open_part(path) as file:
+        yield from file
 
 
 def _open_part(path: str) -> IO[bytes]:

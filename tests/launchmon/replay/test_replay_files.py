@@ -11,7 +11,9 @@ import pytest
 
 from launchmon.replay import files
 from launchmon.replay.files import read_lines, run_directory
+from launchmon_agent.codec import decode
 from launchmon_agent.errors import Refused
+from launchmon_agent.events import Notice
 
 
 def line(text: str) -> bytes:
@@ -64,8 +66,40 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.tar.gz", "x.jsonl.gz"])
 def test_a_damaged_file_is_refused_in_words(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"this is no archive")
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(Refused, match="nothing of this recording can be read"):
         read_lines(str(tmp_path / name))
+
+
+def damaged(path: Path, data: bytes) -> Path:
+    """Compressed, and cut off within its last block."""
+    whole = gzip.compress(data)
+    path.write_bytes(whole[:-12])
+    return path
+
+
+def test_of_a_damaged_file_what_can_be_read_is_read_and_the_rest_is_told(tmp_path: Path) -> None:
+    lines = [b'{"kind":"notice","at":%d.5,"text":"%d"}\n' % (number, number) for number in range(20_000)]
+    (tmp_path / "events.jsonl").write_bytes(line("newest"))
+    damaged(tmp_path / "events-0001.jsonl.gz", b"".join(lines))
+    (tmp_path / "events-0002.jsonl.gz").write_bytes(b"nothing that was compressed")
+    alone = read_lines(str(tmp_path / "events-0001.jsonl.gz"))
+    readable = len(alone) - 1
+    assert 0 < readable < len(lines) and alone[:-1] == lines[:readable]
+    told = decode(alone[-1])
+    assert isinstance(told, Notice) and (told.at, told.source) == (readable - 0.5, "recording")
+    assert f"events-0001.jsonl.gz can be read up to its line {readable}:" in told.text
+
+    found = read_lines(str(tmp_path))
+    assert found[: readable + 1] == alone and found[-1] == line("newest") and len(found) == readable + 3
+    told = decode(found[-2])
+    assert isinstance(told, Notice) and told.text.startswith("events-0002.jsonl.gz cannot be read:")
+
+
+def test_damage_at_the_beginning_is_told_at_the_time_of_what_follows(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_bytes(line("newest"))
+    (tmp_path / "events-0001.jsonl.gz").write_bytes(b"nothing that was compressed")
+    first, second = read_lines(str(tmp_path))
+    assert (decode(first).at, second) == (1.0, line("newest"))
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from launchmon_agent.codec import encode
+from launchmon_agent.codec import decode, encode
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Event, Exit, Host, Mark, Notice, Verdict
 from launchmon_agent.runs import recording as recordings
@@ -229,8 +229,13 @@ def test_a_part_that_was_written_over_gives_what_lies_before(directory: RunDirec
     read = texts(directory)
     assert (read[0], read[-1]) == ("0", "after")
     assert 1 < len(read) <= 10_001
-    assert len(list(happenings(directory))) == len(list(shareable_lines(directory))) == len(read)
+    assert len(list(happenings(directory))) == len(read)
     assert last_verdict(directory) is None
+    shared = list(map(decode, shareable_lines(directory)))
+    told = shared.pop(len(read) - 1)
+    assert shared == list(read_events(directory))
+    assert isinstance(told, Notice) and (told.at, told.source) == (shared[-2].at, "recording")
+    assert told.text.startswith(f"events-0001.jsonl.gz can be read up to its line {len(read) - 1}:")
     assert samples_since(directory, "host", 0.0, 10) == []
 
 
