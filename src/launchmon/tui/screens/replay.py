@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -48,12 +49,14 @@ class ReplayScreen(RunScreen):
         config: Config = Config(),  # noqa: B008  (frozen)
         *,
         live: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(session, ladder, replace(config, bell=False, osc9=False))  # what has passed calls nobody
         self.replay = session
         self._live = live
         self._jumps = session.jumps
-        self._ticked = time.monotonic()
+        self._clock = clock
+        self._ticked = clock()
         self._panels.insert(1, Timeline(session, session.to_time, id="timeline"))
         self._prompt = Prompt(id="replay-prompt")
         self._footer = FooterBar(footer_actions(live=live))
@@ -79,7 +82,7 @@ class ReplayScreen(RunScreen):
             self.look()
 
     def _tick(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         elapsed, self._ticked = now - self._ticked, now
         if self.replay.playing:
             self.replay.advance(elapsed)
