@@ -29,7 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_environment() -> Iterator[None]:
-    """State, settings, cache and sockets in a directory of this session; a short path, since a socket's is limited."""
+    """State, settings, cache and sockets, those of tmux too, in a directory of this session; a short path, since a
+    socket's is limited."""
     home = Path(tempfile.mkdtemp(prefix="lm-"))
     with pytest.MonkeyPatch.context() as patch:
         for kind in ("STATE", "CONFIG", "CACHE"):
@@ -37,6 +38,7 @@ def _private_environment() -> Iterator[None]:
             (home / kind.lower()).mkdir(mode=0o700)
         (home / "run").mkdir(mode=0o700)
         patch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
+        patch.setenv("TMUX_TMPDIR", str(home / "run"))
         for variable in tuple(os.environ):
             launchmons = variable.startswith("LAUNCHMON_") and variable not in OWN
             if launchmons or variable in ("NO_COLOR", "TMUX", "TMUX_PANE", "COLUMNS", "LINES"):

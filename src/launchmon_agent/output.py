@@ -104,7 +104,7 @@ def _tmux_sockets(pid: int | None) -> list[str]:
             if base:
                 with contextlib.suppress(OSError):  # there is none, or it is another user's
                     found += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    return [path for path in dict.fromkeys(found) if _is_socket(path)]
+    return [path for path in dict.fromkeys(found) if tmux.listens(path)]
 
 
 def _follow(pid: int, descriptor: int, panes: list[Pane] | None, hops: int) -> Output:
@@ -221,13 +221,6 @@ def _is_same_file(path: str, place: str) -> bool:
     except OSError:
         return False
     return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
-
-
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _link(pid: int, descriptor: int) -> str:
