@@ -21,6 +21,7 @@ from launchmon_agent.runs.kill import Killer, KillResult
 from launchmon_agent.runs.launch import prepare, start
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
+from tests.support.sessions import end_session
 from tests.support.waiting import until
 
 
@@ -35,9 +36,7 @@ def launched(tmp_path, *flags: str, argv: list[str] | None = None) -> Iterator[R
     try:
         yield Run(0.0, id=directory.id, pid=pid, start_time=start_time, launched=True, log=directory.log, port=port)
     finally:
-        for row in proc.table().values():
-            if row.session == pid and not row.dead:
-                os.kill(row.pid, signal.SIGKILL)
+        end_session(pid)
         reap(pid)
 
 

@@ -72,12 +72,14 @@ class DemoServer:
         return {title: child for title, child in named.items() if title.startswith("sglang::")}
 
     def survivors(self) -> list[psutil.Process]:
-        """Live processes of the server's session: orphans keep it."""
+        """Live processes of the server's session: orphans keep it. Its number may be another's by now."""
         return [process for process in psutil.process_iter() if self._lives_in_session(process)]
 
     def _lives_in_session(self, process: psutil.Process) -> bool:
         try:
-            return os.getsid(process.pid) == self.process.pid and process.status() != psutil.STATUS_ZOMBIE
+            if os.getsid(process.pid) != self.process.pid or process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            return process.environ().get("TMPDIR") == str(self.temporary)
         except (ProcessLookupError, psutil.NoSuchProcess):
             return False
 

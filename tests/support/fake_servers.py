@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from launchmon_agent.sensors import proc
+from tests.support.sessions import end_session
 
 FAKES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fakes")
 
@@ -48,8 +48,6 @@ def session_of(*argv: str, **options: object) -> Iterator[subprocess.Popen[bytes
         proc.wait_for_exec(process.pid)
         yield process
     finally:
-        for row in proc.table().values():
-            if row.session == process.pid and not row.dead:
-                os.kill(row.pid, signal.SIGKILL)
+        end_session(process.pid)
         process.kill()
         process.wait()

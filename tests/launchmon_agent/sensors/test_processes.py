@@ -18,7 +18,7 @@ from launchmon_agent.events import Gpu, GpuProcess, Gpus, Process
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.sensors.procfiles import ProcessFiles
-from tests.support.sessions import session_members
+from tests.support.sessions import end_session, session_members
 from tests.support.waiting import until
 
 SERVER = Path(__file__).parents[2] / "support" / "server.py"
@@ -55,8 +55,7 @@ class Tree:
         self.launcher.stdin.flush()
 
     def end(self) -> None:
-        for row in session_members(self.pid):
-            os.kill(row.pid, signal.SIGKILL)
+        end_session(self.pid)
         self.launcher.communicate()
 
 
