@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Iterator
+
+import pytest
+
 from launchmon.tui.stacks import tree
 from launchmon.tui.stacks.tree import Fork, Item
 from launchmon_agent.stacks.merge import merge
@@ -52,12 +58,23 @@ def test_ranks_with_nothing_in_common_stand_side_by_side() -> None:
     assert drawn(entries) == ["TP0", "TP1-2"]
 
 
-def test_a_tree_deeper_than_python_may_recurse() -> None:
+@pytest.fixture
+def shallow() -> Iterator[int]:
+    """Python may go so much deeper than here, and no more."""
+    before, room = sys.getrecursionlimit(), 100
+    sys.setrecursionlimit(len(inspect.stack(0)) + room)
+    yield room
+    sys.setrecursionlimit(before)
+
+
+def test_a_tree_deeper_than_python_may_recurse(shallow: int) -> None:
+    count = 2 * shallow
+
     def stack(rank: int) -> str:
         return "\n".join(f"f{depth} (x/a.py:1)" for depth in range(rank, -1, -1))
 
-    entries = tree.groups(merge(dump({f"TP{rank}": stack(rank) for rank in range(600)})))
-    assert len(tree.items(entries)) == 600
+    entries = tree.groups(merge(dump({f"TP{rank}": stack(rank) for rank in range(count)})))
+    assert len(tree.items(entries)) == count
 
 
 def test_what_could_not_be_read_stands_last_and_says_why() -> None:
