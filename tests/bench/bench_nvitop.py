@@ -58,11 +58,11 @@ def drain(master: int) -> None:
             pass
 
 
-def watch(pid: int) -> None:
-    """The agent alone, in this process, until it is killed."""
+def watch(pid: int, log: str) -> None:
+    """The agent alone, in this process, until it is killed. ``log``: else it would follow what this bench prints."""
     found = listing.choose({"pid": pid})
     assert isinstance(found, Found)
-    asyncio.run(observe.foreign_run(found, {}).run())
+    asyncio.run(observe.foreign_run(found, {"log": log}).run())
 
 
 def results(quick: bool) -> Iterator[Result]:
@@ -77,7 +77,10 @@ def results(quick: bool) -> Iterator[Result]:
             ranks = [row.pid for row in proc.children(server.pid) if row.comm.startswith("sglang::")]
             fake.script(*(f"gpu {index % RANKS} process {pid} {70 << 30}" for index, pid in enumerate(ranks)))
             env = {**fake.environment(), "TERM": "xterm-256color", "LINES": "50", "COLUMNS": "150"}
-            ours, memory = share([sys.executable, "-m", "tests.bench.bench_nvitop", str(server.pid)], env, seconds)
+            log = pathlib.Path(directory, "server.log")
+            log.touch()
+            agent = [sys.executable, "-m", "tests.bench.bench_nvitop", str(server.pid), str(log)]
+            ours, memory = share(agent, env, seconds)
             theirs, other = share([python, "-m", "nvitop", "--monitor", "full", "--interval", "1"], env, seconds)
         finally:
             os.killpg(server.pid, signal.SIGKILL)
@@ -89,7 +92,7 @@ def results(quick: bool) -> Iterator[Result]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2 and sys.argv[1].isdecimal():
-        watch(int(sys.argv[1]))
+    if len(sys.argv) == 3 and sys.argv[1].isdecimal():
+        watch(int(sys.argv[1]), sys.argv[2])
     else:
         run(results)
