@@ -19,6 +19,9 @@ from launchmon_agent.wire import Request
 
 OPERATIONS = frozenset({"window", "search", "count", "place", "dump", "kill-plan", "kill", "remedies", "clear"})
 
+OF_PROCESSES = frozenset({"dump", "kill-plan", "kill", "clear"})
+"""Those that must know the processes of the run. A script attaches and asks at once, before the first sample."""
+
 STUCK = ("deadlock-", "hung-", "waiting-", "one-behind", "rank-missing", "http-wait", "unknown")
 """How verdicts begin whose evidence is worth a last dump before the run is ended."""
 
@@ -43,6 +46,8 @@ class RunService:
 
     async def handle(self, request: Request) -> Any:
         """Raises :class:`Refused`."""
+        if request.do in OF_PROCESSES:
+            await self.watch.looked()
         match request.do:
             case "window":
                 return await self.watch.window(request.args)

@@ -53,6 +53,9 @@ SAMPLE_S = 1.0
 RAS_S = 2.5
 """Half of the time between two questions to NCCL (sensors/ras.py): no turn of threads for nothing each second."""
 
+FIRST_S = 5.0
+"""How long a question about the processes waits for the first sample of them."""
+
 RETRY_S = 5.0
 FOREVER_S = 86400.0
 STALL_DUMPS = 3
@@ -94,6 +97,7 @@ class Watch:
         self._listeners: list[Listener] = []
         self._threads = {name: ThreadPoolExecutor(1, f"launchmon-{name}") for name in THREADS}
         self._poked = asyncio.Event()
+        self._looked = asyncio.Event()  # at the processes, once
         self._http_changed = asyncio.Event()
         self._deaths = Deaths(clock, self.poke)
         self._pace = Pace()
@@ -131,6 +135,12 @@ class Watch:
         for listener in tuple(self._listeners):
             listener(event, line)
         return event
+
+    async def looked(self) -> None:
+        """Returns when the processes of the run are known: a moment after it was taken up, or :data:`FIRST_S`."""
+        if self._sensors is not None and self.model.processes is None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._looked.wait(), FIRST_S)
 
     def poke(self) -> None:
         """Sample now instead of at the next second: something is known to have happened."""
@@ -176,6 +186,7 @@ class Watch:
             self.emit(self._completed(event, seen) if isinstance(event, Exit) else event)
             if isinstance(event, Processes):
                 self._deaths.watch(event.processes)
+        self._looked.set()
         self._judge()
         await _pause(max(0.05, SAMPLE_S - (time.monotonic() - began)), self._poked)
 
