@@ -9,8 +9,6 @@ from typing import Any
 import click
 
 from launchmon.cli.common import chosen, run_async, selectors, session
-from launchmon.cluster.session import AnySession
-from launchmon.outcome import CRASHED, OUTCOMES
 from launchmon_agent.codec import to_json
 from launchmon_agent.events import Stacks
 from launchmon_agent.stacks.merge import merge
@@ -49,8 +47,6 @@ def command(native: bool, repeat: int, every: float, threads: bool, as_json: boo
 async def _dump(which: dict[str, Any], native: bool, repeat: int, every: float, threads: bool, as_json: bool) -> None:
     async with session() as opened:
         await opened.attach(**which)
-        while _will_be_told(opened):
-            await asyncio.sleep(0.05)
         earlier: list[Stacks] = []
         for number in range(repeat):
             if number:
@@ -62,10 +58,3 @@ async def _dump(which: dict[str, Any], native: bool, repeat: int, every: float, 
             else:
                 click.echo(text(merge(dump, earlier), threads=threads), nl=False)
             earlier.append(dump)
-
-
-def _will_be_told(opened: AnySession) -> bool:
-    """Whether the processes of the run are yet to be told. Of a run that has ended there are none."""
-    verdict = opened.model.verdict
-    ended = verdict is not None and OUTCOMES.get(verdict.verdict) == CRASHED
-    return opened.model.processes is None and not ended and opened.link.state != "ended"
