@@ -20,20 +20,34 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
+PROGRAM = "from launchmon.cli import main; main()"
+STOPPED_WHILE_IT_WRITES = f"""
+import os, queue, signal
+def put(self, item, original=queue.Queue._put):
+    original(self, item)
+    if os.path.exists(os.environ["STOP"]):
+        os.unlink(os.environ["STOP"])
+        os.kill(os.getpid(), signal.SIGTSTP)
+queue.Queue._put = put
+{PROGRAM}
+"""
+"""The signal comes while it holds the lock of the queue to its terminal."""
+
 SIZES = [(80, 24), (200, 50), (20, 5), (1, 1), (500, 10), (120, 40)]
 
 
 class Screen:
     """``launchmon attach`` in a terminal of tmux, started by a shell there."""
 
-    def __init__(self, rig: FaultRig, place: RunDirectory, name: str) -> None:
+    def __init__(self, rig: FaultRig, place: RunDirectory, name: str, program: str = PROGRAM) -> None:
         self._command = ["tmux", "-S", str(rig.home / f"tmux-{name}"), "-f", "/dev/null"]
         environment = {**os.environ, **rig.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm-256color", "PS1": "$ "}
-        environment |= {"XDG_CONFIG_HOME": str(rig.home), "LANG": "C.UTF-8"}
+        self.stop = rig.home / f"stop-{name}"
+        environment |= {"XDG_CONFIG_HOME": str(rig.home), "LANG": "C.UTF-8", "STOP": str(self.stop)}
         subprocess.run(
             [*self._command, "new", "-d", "-x", "120", "-y", "40", "bash --norc"], env=environment, check=True
         )
-        self._run = [sys.executable, "-c", "from launchmon.cli import main; main()", "attach", place.id]
+        self._run = [sys.executable, "-c", program, "attach", place.id]
         self._ask("send-keys", f" {shlex.join(self._run)}", "Enter")
         until(lambda: "live" in self.text, 60)
         (self.pid,) = [pid for pid in proc.pids() if proc.cmdline(pid) == self._run]
@@ -72,7 +86,7 @@ def watched() -> Iterator[tuple[FaultRig, RunDirectory]]:
 
 @pytest.fixture
 def screen(watched: tuple[FaultRig, RunDirectory], request: pytest.FixtureRequest) -> Iterator[Screen]:
-    one = Screen(*watched, request.node.name[-12:].strip("[]"))
+    one = Screen(*watched, request.node.name[-12:].strip("[]"), getattr(request, "param", PROGRAM))
     yield one
     one.close()
     until(lambda: not one.lives)
@@ -101,6 +115,16 @@ def test_the_client_is_stopped_and_goes_on(screen: Screen) -> None:
     screen.type("?")
     until(lambda: "search" in screen.text.lower())
     assert screen.lives
+
+
+@pytest.mark.parametrize("screen", [STOPPED_WHILE_IT_WRITES], ids=["writing"], indirect=True)
+def test_the_client_is_stopped_at_the_worst_moment_and_goes_on(screen: Screen) -> None:
+    screen.stop.touch()
+    until(lambda: "Stopped" in screen.text)
+    screen.type(" fg", "Enter")
+    until(lambda: "TP1" in screen.text and "live" in screen.text)
+    screen.type("?")
+    until(lambda: "search" in screen.text.lower())
 
 
 def test_a_storm_of_sizes_leaves_a_whole_screen(screen: Screen) -> None:
