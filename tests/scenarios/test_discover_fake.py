@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -74,13 +74,29 @@ def test_a_server_is_found_with_what_it_is(tmp_path) -> None:
         assert found.run_id is None
 
 
+def inside(session: int) -> list[Found]:
+    """What is found in it."""
+    return [one for one in discover() if (row := proc.stat(one.pid)) and row.session == session]
+
+
+def the_one(session: int, is_so: Callable[[Found], bool]) -> Found:
+    """What is found in it alone, once it is so."""
+    found: list[Found] = []
+
+    def there() -> bool:
+        found[:] = inside(session)  # once for all questions: what comes or goes is not there at each look
+        return len(found) == 1 and is_so(found[0])
+
+    until(there)
+    return found[0]
+
+
 def test_wrappers_and_lookalikes_are_no_servers(tmp_path) -> None:
     port = fake_servers.free_port()
     watcher = shlex.join([sys.executable, "-c", "import time; time.sleep(600)", "-m", "sglang.launch_server"])
     with by_hand(f"{watcher} & timeout 600 {server(port)} > {tmp_path}/log 2>&1") as shell:
         found = wait_for(port)
-        inside = [one for one in discover() if (row := proc.stat(one.pid)) and row.session == shell.pid]
-        assert [one.pid for one in inside] == [found.pid]
+        assert [one.pid for one in inside(shell.pid)] == [found.pid]
         assert "timeout" not in found.argv[0]
 
 
@@ -94,12 +110,7 @@ def test_a_script_that_starts_an_engine_itself_is_the_launcher(tmp_path) -> None
         "    p = m.get_context('spawn').Process(target=rank); p.start(); p.join()\n"
     )
     with by_hand(f"{sys.executable} {script} > {tmp_path}/log 2>&1; :") as shell:
-
-        def inside() -> list[Found]:
-            return [one for one in discover() if (row := proc.stat(one.pid)) and row.session == shell.pid]
-
-        until(lambda: inside() and inside()[0].ranks == 1)
-        (found,) = inside()
+        found = the_one(shell.pid, lambda one: one.ranks == 1)
         assert found.argv[1] == str(script)
         assert found.log == f"{tmp_path}/log"
 
@@ -108,12 +119,7 @@ def test_orphaned_ranks_are_found_as_one_group(tmp_path) -> None:
     port = fake_servers.free_port()
     line = f"{server(port, '--tp', '2', '--no-death-signal', '--die')} > {tmp_path}/log 2>&1; sleep 600"
     with by_hand(line) as shell:
-
-        def inside() -> list[Found]:
-            return [one for one in discover() if (row := proc.stat(one.pid)) and row.session == shell.pid]
-
-        until(lambda: len(inside()) == 1 and inside()[0].orphaned and inside()[0].ranks == 2)
-        (found,) = inside()
+        found = the_one(shell.pid, lambda one: one.orphaned and one.ranks == 2)
         assert found.argv == ()
         assert found.log == f"{tmp_path}/log"
         assert "whose launcher is dead" in found.describe()

@@ -281,7 +281,9 @@ def test_a_pane_that_is_closed_is_told(server: tuple[Tmux, str], tmp_path: Path)
 def test_a_pane_whose_program_has_ended_gives_what_it_shows(server: tuple[Tmux, str], tmp_path: Path) -> None:
     tmux, socket = server
     tmux("set-option", "-g", "remain-on-exit", "on")
-    tmux("new-window", "-d", "-t", "test", "echo its last words")
+    tmux("new-window", "-d", "-t", "test", "echo its last words; read _")
+    until(lambda: "its last words" in tmux("capture-pane", "-p", "-t", "test:1.0"))
+    tmux("send-keys", "-t", "test:1.0", "Enter")
     until(lambda: tmux("display-message", "-p", "-t", "test:1.0", "#{pane_dead}").strip() == "1")
     source = TmuxSource("test:1.0", socket, str(tmp_path))
     assert "its last words" in lines(source.path)
