@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from launchmon.demo.scenarios import free_port
-from tests.support.demo import READY, DemoServer
+from tests.support.demo import READY, DemoServer, command_of
 from tests.support.waiting import until
 
 SPEED = "8"
@@ -101,7 +101,7 @@ def test_the_log_tells_every_phase_in_order(serving: DemoServer) -> None:
 def untitled(launcher: psutil.Process) -> list[str]:
     """What each child of the launcher is by its command line; one that has not yet begun its own is not counted."""
     known = ("multiprocessing.resource_tracker", "multiprocessing.spawn import spawn_main")
-    commands = [" ".join(child.cmdline()) for child in launcher.children()]
+    commands = [command_of(child) for child in launcher.children()]
     return sorted(what for command in commands for what in known if what in command)
 
 
@@ -251,7 +251,7 @@ def test_orphans_of_a_launcher_killed_during_the_imports_end_themselves(tmp_path
     try:
         launcher = psutil.Process(server.process.pid)
         until(lambda: len(launcher.children()) == 4)
-        orphans = [child for child in launcher.children() if "spawn_main" in " ".join(child.cmdline())]
+        orphans = [child for child in launcher.children() if "spawn_main" in command_of(child)]
         server.process.kill()
         server.exit_status()
         assert [orphan for orphan in orphans if orphan.is_running()], "they outlive the launcher, as SGLang's do"
@@ -275,7 +275,7 @@ def test_a_rank_killed_during_the_imports_is_named(tmp_path: Path) -> None:
     try:
         launcher = psutil.Process(server.process.pid)
         until(lambda: len(launcher.children()) == 4)
-        ranks = [child for child in launcher.children() if "spawn_main" in " ".join(child.cmdline())]
+        ranks = [child for child in launcher.children() if "spawn_main" in command_of(child)]
         ranks[0].kill()
         assert server.exit_status() == 1
         assert "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9)." in server.log

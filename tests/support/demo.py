@@ -68,7 +68,7 @@ class DemoServer:
 
     def titles(self) -> dict[str, psutil.Process]:
         """Title → process, of the launcher's children that have one."""
-        named = {_command(child): child for child in psutil.Process(self.process.pid).children()}
+        named = {command_of(child): child for child in psutil.Process(self.process.pid).children()}
         return {title: child for title, child in named.items() if title.startswith("sglang::")}
 
     def survivors(self) -> list[psutil.Process]:
@@ -108,7 +108,7 @@ class DemoServer:
         until(lambda: not self.survivors())
 
 
-def _command(process: psutil.Process) -> str:
+def command_of(process: psutil.Process) -> str:
     """Empty for one that has just ended: a child that starts the driver does not live long."""
     try:
         return " ".join(process.cmdline()).strip()
