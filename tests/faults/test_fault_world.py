@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -31,7 +29,7 @@ from launchmon_agent.sources import Sensors
 from launchmon_agent.watch import Watch
 from tests.support.fake_nvml import SCRIPT_VARIABLE, FakeNvml, NoCompiler, load
 from tests.support.peers import peer, says
-from tests.support.prefixes import SOURCE, needs_root
+from tests.support.prefixes import in_a_pid_namespace, needs_root
 from tests.support.story import T0, Played, Story
 from tests.support.witness import Witness
 
@@ -221,16 +219,7 @@ print(stranger.stdout.read().decode(), end="")
 
 @needs_root
 def test_a_stranger_that_gets_the_pid_of_the_server_is_left_alone(tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", REUSE],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
+    assert in_a_pid_namespace(REUSE) == {
         "same pid": True,
         "opened": False,
         "held is gone": True,

@@ -63,8 +63,8 @@ async def test_a_question_about_the_processes_waits_for_the_first_look_at_them(d
     running = asyncio.create_task(asked.watch.run())
     await asyncio.to_thread(slow.begun.wait)
     answer = asyncio.create_task(asked.handle(Request(1, do, {})))
-    await asyncio.sleep(0)
-    assert not answer.done() and asked.watch.model.processes is None
+    early, _ = await asyncio.wait({answer}, timeout=0.2)
+    assert not early and knew == [] and asked.watch.model.processes is None
     slow.go_on.set()
     found = await answer
     assert found == "d1" if do == "dump" else knew == [True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,20 @@ needs_root = pytest.mark.skipif(
 )
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+def in_a_pid_namespace(program: str) -> Any:
+    """What a Python program prints as JSON, that is alone in its pid namespace with launchmon's sources. For root."""
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def needs(program: str) -> pytest.MarkDecorator:

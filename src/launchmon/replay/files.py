@@ -66,7 +66,11 @@ def _of_archive(path: str) -> Iterator[bytes]:
 def _parts(folder: str) -> list[str]:
     """Files of events in order of time, one for each number: thinned before compressed before plain."""
     found: dict[tuple[bool, int], tuple[bool, bool, str]] = {}
-    for name in os.listdir(folder):
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise Refused(f"{folder} cannot be read", error.strerror or str(error)) from None
+    for name in names:
         match = _PART.match(name)
         if match:
             key = (match["number"] is None, int(match["number"] or 0))  # the part without a number is the newest

@@ -25,7 +25,7 @@ from launchmon.ladder import Ladder
 from launchmon.listed import Found, Place
 from launchmon.replay.session import ReplaySession
 from launchmon.session_like import SessionLike
-from launchmon.tui import attention, glyphs, stopping, theme
+from launchmon.tui import attention, glyphs, job_control, theme
 from launchmon.tui.beginning import Beginnings
 from launchmon.tui.bindings import bindings, bound, method
 from launchmon.tui.looking_back import LookBack
@@ -156,7 +156,7 @@ class LaunchmonApp(App[Outcome]):
         return [*super().get_line_filters(), *self._ascii]
 
     def on_mount(self) -> None:
-        stopping.on_the_loop()
+        job_control.on_the_loop()
         self._tell_problems()
         self.set_interval(THEMES_LOOK_S, self._look_at_themes)
         if self.config.terminal_title:

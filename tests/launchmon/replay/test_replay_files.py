@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -100,6 +102,16 @@ def test_damage_at_the_beginning_is_told_at_the_time_of_what_follows(tmp_path: P
     (tmp_path / "events-0001.jsonl.gz").write_bytes(b"nothing that was compressed")
     first, second = read_lines(str(tmp_path))
     assert (decode(first).at, second) == (1.0, line("newest"))
+
+
+def test_a_directory_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(files.os, "listdir", refuse)  # root may read any
+    with pytest.raises(Refused, match="cannot be read") as refused:
+        read_lines(str(tmp_path))
+    assert refused.value.cause == "Permission denied"
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from launchmon_agent.sensors import proc
 from launchmon_agent.sensors.procfiles import ProcessFiles
-from tests.support.prefixes import SOURCE, needs_root
+from tests.support.prefixes import in_a_pid_namespace, needs_root
 from tests.support.waiting import until
 
 
@@ -89,16 +87,7 @@ second.wait()
 def test_another_process_with_the_same_number_is_never_told() -> None:
     # In a namespace of its own: numbers that come again for all processes of this machine make others' tests signal
     # strangers.
-    done = subprocess.run(
-        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", REUSE],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
+    assert in_a_pid_namespace(REUSE) == {
         "same number": True,
         "opened": True,
         "by the number": True,
