@@ -67,6 +67,13 @@ def members(run: Run) -> list[int]:
     return [row.pid for row in proc.table().values() if row.session == run.pid and not row.dead]
 
 
+def orphans(run: Run) -> list[int]:
+    """Members whose parent is none of them; the launcher is one."""
+    rows = [row for row in proc.table().values() if row.session == run.pid and not row.dead]
+    pids = {row.pid for row in rows}
+    return [row.pid for row in rows if row.ppid not in pids]
+
+
 def wait_for_titles(run: Run, *titles: str) -> None:
     assert run.pid is not None
     until(lambda: set(titles) <= set(fake_servers.titles(run.pid or 0)))
@@ -243,7 +250,7 @@ def test_a_stopped_launcher_is_not_waited_for(tmp_path) -> None:
 
 def test_compilers_and_double_forked_processes_of_a_launched_run_go_with_it(tmp_path) -> None:
     with launched(tmp_path, "--compiler", "--double-fork") as run:
-        until(lambda: len(members(run)) == 6)
+        until(lambda: len(members(run)) == 6 and len(orphans(run)) == 2)
         result, _ = kill(run)
         assert len(result.killed) == 6
         assert result.leftovers == ()
