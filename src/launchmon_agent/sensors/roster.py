@@ -100,11 +100,12 @@ class Roster:
         if member.titled_at is None:
             member.seen_at = now
         member.titled_at, member.comm, member.argv = now, member.stat.comm, argv
-        if argv and member.parent is not None and argv == member.parent.argv:
-            member.title, member.kind = None, member.parent.kind  # forked, and not something else by exec yet
+        title = read_title(argv, member.stat.comm)
+        if argv and member.parent is not None and _forked(argv, title, member.parent):
+            member.title, member.kind = None, member.parent.kind
         else:
-            member.title = read_title(argv, member.stat.comm)
-            member.kind = None if member.title else kind_of(argv, member.stat.comm)
+            member.title = title
+            member.kind = None if title else kind_of(argv, member.stat.comm)
 
     def _may_have_changed(self, member: Member, now: float) -> bool:
         """exec and setproctitle nearly always change comm as well, which comes for nothing; the rest is looked up."""
@@ -115,6 +116,8 @@ class Roster:
 
     def _sort_in(self, member: Member) -> None:
         title = member.title
+        if (title is None or title.role not in _MULTIPROCESSING) and member in self._started:
+            self._started.remove(member)  # an exec made it something else
         if member.is_launcher:
             member.name = Name(titles.LAUNCHER)
         elif title is None:
@@ -156,6 +159,14 @@ class Roster:
         place = self.place(name.rank)
         own = tuple(sorted(coordinates(name.rank or "").items()))
         return group, len(self._expected) if place is None else place, own, started(member)
+
+
+def _forked(argv: tuple[str, ...], title: Title | None, parent: Member) -> bool:
+    """Whether these are the parent's arguments: of a child that has not become something else by exec yet.
+
+    The parent may have taken its title after it was read and before it forked; so it is asked once more.
+    """
+    return argv == parent.argv or (title is not None and argv == tuple(proc.cmdline(parent.pid)))
 
 
 def _controller(member: Member) -> Member | None:

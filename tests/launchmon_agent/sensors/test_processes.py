@@ -195,6 +195,29 @@ def test_a_forked_copy_of_a_rank_is_no_second_rank(tree: Callable[..., Tree]) ->
     assert ranks == ["TP0", "TP1"]
 
 
+@pytest.mark.parametrize("seen_late", [1, 2])
+def test_a_copy_of_a_rank_whose_title_was_not_seen_before_is_no_rank_for_long(
+    tree: Callable[..., Tree], monkeypatch: pytest.MonkeyPatch, seen_late: int
+) -> None:
+    """The rank takes its title and forks between two reads; ``seen_late``: so many reads still find it without one."""
+    run = tree("sglang::scheduler/fork", "sglang::detokenizer")
+    sensor = run.sensor(["TP0"])
+    rank = look(sensor)["TP0"]
+    cmdline, before = proc.cmdline, proc.cmdline(rank.pid)
+    run.take_titles()
+    until(lambda: [cmdline(row.pid) for row in proc.children(rank.pid)] == [["sglang::scheduler"]])
+    late = iter([before] * seen_late)
+    monkeypatch.setattr(proc, "cmdline", lambda pid: next(late, cmdline(pid)) if pid == rank.pid else cmdline(pid))
+    ranks = [process.rank for process in sensor.sample(time.time(), None).processes if process.role != "helper"]
+    assert ranks.count(None) == 2, "launcher and detokenizer"
+    assert len(ranks) == 2 + seen_late
+    assert next(late, None) is None
+    found = look(sensor)
+    assert set(found) == {"launcher", "TP0", "detokenizer", "helper"}
+    assert (found["TP0"].pid, found["TP0"].role) == (rank.pid, "scheduler")
+    assert sensor.vanished(time.time()) == []
+
+
 def test_multiprocessing_children_of_a_rank_are_its_own(tree: Callable[..., Tree]) -> None:
     run = tree("sglang::scheduler_TP0/spawn", *TP2[1:])
     sensor = run.sensor(["TP0", "TP1"])
