@@ -130,13 +130,16 @@ def alive(pid: int) -> bool:
 
 
 def watch(board: Board, report: Report, launcher: int, interval_s: float) -> None:
-    """Report until the launcher (a pidfd) and every process on a GPU have gone, and :data:`LINGER_S` more."""
+    """Report until the launcher (a pidfd) and every process on a GPU have gone, and :data:`LINGER_S` more.
+
+    Or until another driver reports. While the launcher lives that is the one before, with its last report.
+    """
     poll = select.poll()
     poll.register(launcher, select.POLLIN)
     last = time.monotonic()
     linger = LINGER_S
     gone = False
-    while linger > 0 and not report.taken_over():
+    while linger > 0 and not (gone and report.taken_over()):
         now = time.monotonic()
         report.write(board.sample(now - last))
         if gone and not board.in_use():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -144,7 +145,16 @@ def demo_command(
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A TCP port that nobody listens on now. Somebody else may take it before the demo does; then the demo says so."""
+    """A TCP port that nobody listens on now. Somebody else may take it before the demo does; then the demo says so.
+
+    It comes from below the range out of which the system gives ports to connections and to whoever asks for any (32768
+    on, ip(7)), where that is possible: one of those may be given away again before the demo listens.
+    """
+    for _ in range(20):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            chosen = 20_000 + secrets.randbelow(10_000)
+            probe.bind((host, chosen))
+            return chosen
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]

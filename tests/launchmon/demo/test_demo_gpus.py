@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from launchmon.demo.driver import OWN_USE, Board, Report, alive
+from launchmon.demo.driver import OWN_USE, Board, Report, alive, watch
 from launchmon.demo.gpus import DIRECTORY_PREFIX, GB, Gpu, Slots
 from launchmon.demo.scenarios import scenario
 from launchmon_agent import codec, events
@@ -112,3 +113,30 @@ def test_report_notices_that_another_driver_has_taken_over(tmp_path: Path) -> No
     second.write([])
     assert first.taken_over()
     assert not second.taken_over()
+
+
+class Contested(Report):
+    """Another driver has always written since. Its launcher ends with the third report."""
+
+    def __init__(self, path: str, launcher: int) -> None:
+        super().__init__(path)
+        self.launcher = launcher
+        self.written = 0
+
+    def write(self, gpus: list[dict[str, Any]]) -> None:
+        super().write(gpus)
+        self.written += 1
+        if self.written == 3:
+            os.close(self.launcher)
+
+    def taken_over(self) -> bool:
+        return True
+
+
+def test_a_driver_yields_to_another_only_when_its_launcher_has_gone(slots: Slots, tmp_path: Path) -> None:
+    """The one before may write its last report over the first of this one."""
+    read_end, write_end = os.pipe()
+    report = Contested(str(tmp_path / "gpus.json"), write_end)
+    watch(Board(slots, MODEL), report, read_end, 0.001)
+    os.close(read_end)
+    assert report.written == 3

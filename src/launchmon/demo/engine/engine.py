@@ -20,6 +20,9 @@ from launchmon.demo.options import Options
 POLL_S = 5.0
 """How often the launcher looks for dead ranks while it waits, as SGLang does from 0.5.10 on."""
 
+LAST_WORDS_S = 1.0
+"""The peers of a rank that has died say so and send SIGQUIT, which ends this."""
+
 
 class Engine:
     """The processes, schedulers first in rank order, and the launcher's ends of the request channels."""
@@ -114,6 +117,7 @@ def _wait_for_scheduler_ready(readers: list[Connection], processes: list[SpawnPr
         while not reader.poll(timeout=POLL_S):
             for other, process in enumerate(processes):
                 if not process.is_alive():
+                    time.sleep(LAST_WORDS_S)
                     raise _scheduler_died_error(other, process)
         try:
             infos.append(reader.recv())

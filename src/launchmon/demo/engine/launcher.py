@@ -26,6 +26,9 @@ DRAIN_S = 5.0
 SETTLE_S = 5.0
 """How long SGLang waits before its crash diagnostics."""
 
+SETTLE_AT_LEAST_S = 1.5
+"""However fast the demo: its ranks look for their peers every half second."""
+
 PORT_TAKEN = 3
 """uvicorn's exit status when it cannot have the port."""
 
@@ -106,7 +109,7 @@ def _serve(options: Options, engine: Engine, server: HttpServer, watchdog: Subpr
         log.info("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
         watchdog.stop()
         log.info("Sleeping 5 seconds before crash diagnostics to let GPU activity settle.")
-        time.sleep(SETTLE_S / options.speed)
+        time.sleep(max(SETTLE_S / options.speed, SETTLE_AT_LEAST_S))
         if not any(process.is_alive() for process in engine.schedulers):
             log.info("No live scheduler processes found; skipping py-spy and CUDA coredump.")
         engine.kill_process_tree(include_parent=True)
