@@ -101,7 +101,7 @@ class Roster:
             member.seen_at = now
         member.titled_at, member.comm, member.argv = now, member.stat.comm, argv
         title = read_title(argv, member.stat.comm)
-        if argv and member.parent is not None and _forked(argv, title, member.parent):
+        if member.parent is not None and _forked(argv, title, member.stat.comm, member.parent):
             member.title, member.kind = None, member.parent.kind
         else:
             member.title = title
@@ -116,14 +116,17 @@ class Roster:
 
     def _sort_in(self, member: Member) -> None:
         title = member.title
-        if (title is None or title.role not in _MULTIPROCESSING) and member in self._started:
+        ours = title is not None and title.role in _MULTIPROCESSING
+        if title is not None and title.role == titles.SPAWNING:
+            ours = self._may_be_rank(member)
+        if not ours and member in self._started:
             self._started.remove(member)  # an exec made it something else
         if member.is_launcher:
             member.name = Name(titles.LAUNCHER)
-        elif title is None:
+        elif title is None or (title.role in _MULTIPROCESSING and not ours):
             member.name = None
-        elif title.role in _MULTIPROCESSING:
-            if (title.role != titles.SPAWNING or self._may_be_rank(member)) and member not in self._started:
+        elif ours:
+            if member not in self._started:
                 self._started.append(member)
         elif title.role == titles.LAUNCHER:
             member.name = Name(titles.HELPER)  # a server inside a server: sglang-router's workers
@@ -161,12 +164,17 @@ class Roster:
         return group, len(self._expected) if place is None else place, own, started(member)
 
 
-def _forked(argv: tuple[str, ...], title: Title | None, parent: Member) -> bool:
+def _forked(argv: tuple[str, ...], title: Title | None, comm: str, parent: Member) -> bool:
     """Whether these are the parent's arguments: of a child that has not become something else by exec yet.
 
-    The parent may have taken its title after it was read and before it forked; so it is asked once more.
+    The parent may have taken its title after it was read and before it forked; so it is asked once more. In the midst
+    of an exec, and in a zombie, there are no arguments; the parent's comm is still there then.
     """
-    return argv == parent.argv or (title is not None and argv == tuple(proc.cmdline(parent.pid)))
+    if title is None:
+        return bool(argv) and argv == parent.argv
+    if not argv:
+        return comm == (proc.stat(parent.pid) or parent.stat).comm
+    return argv in (parent.argv, tuple(proc.cmdline(parent.pid)))
 
 
 def _controller(member: Member) -> Member | None:

@@ -84,7 +84,8 @@ def read_title(argv: Sequence[str], comm: str = "") -> Title | None:
     first = argv[0].strip()
     if first.startswith("sglang::"):
         return _sglang_title(first)
-    for word in argv[1:]:
+    words = argv[1:] or first.split(" -c ", 1)[1:]  # the first setproctitle shows all in one word for a moment
+    for word in words:
         if word.startswith(_SPAWN_MAIN):
             return Title(SPAWNING, "multiprocessing child")
         if _TRACKER.match(word):

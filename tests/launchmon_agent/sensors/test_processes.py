@@ -121,8 +121,7 @@ def test_values_of_a_live_rank(tree: Callable[..., Tree]) -> None:
     sensor = run.sensor(["TP0", "TP1"])
     run.take_titles()
     await_look(sensor, lambda now: now["TP0"].role == "scheduler")
-    rank = await_look(sensor, lambda now: now["TP0"].cpu_percent is not None)["TP0"]
-    assert rank.state == "S"
+    rank = await_look(sensor, lambda now: now["TP0"].cpu_percent is not None and now["TP0"].state == "S")["TP0"]
     assert rank.ppid == run.pid
     assert rank.start_time == proc.start_time(rank.pid)
     assert rank.threads == 1
@@ -215,6 +214,32 @@ def test_a_copy_of_a_rank_whose_title_was_not_seen_before_is_no_rank_for_long(
     found = look(sensor)
     assert set(found) == {"launcher", "TP0", "detokenizer", "helper"}
     assert (found["TP0"].pid, found["TP0"].role) == (rank.pid, "scheduler")
+    assert sensor.vanished(time.time()) == []
+
+
+def test_a_child_of_a_rank_first_seen_in_the_midst_of_its_exec_is_no_rank(
+    tree: Callable[..., Tree], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel takes the arguments away first; the comm is its parent's for a moment longer."""
+    run = tree("sglang::scheduler_TP0/spawn", *TP2[1:])
+    run.take_titles()
+    found = await_look(run.sensor(["TP0", "TP1"]), lambda now: now["TP0"].children == {"python": 1})
+    (child,) = (row.pid for row in proc.children(found["TP0"].pid))
+    stat, cmdline = proc.stat, proc.cmdline
+    early = {child}
+
+    def early_stat(pid: int) -> proc.Stat | None:
+        row = stat(pid)
+        return row if row is None or pid not in early else row._replace(comm="sglang::schedul")
+
+    monkeypatch.setattr(proc, "stat", early_stat)
+    monkeypatch.setattr(proc, "cmdline", lambda pid: [] if pid in early else cmdline(pid))
+    sensor = run.sensor(["TP0", "TP1"])
+    assert set(look(sensor)) == {"launcher", "TP0", "TP1", "detokenizer", "helper"}
+    early.clear()
+    assert look(sensor)["TP0"].children == {"python": 1}
+    os.kill(child, signal.SIGKILL)
+    until(lambda: (row := stat(child)) is None or row.dead)
     assert sensor.vanished(time.time()) == []
 
 

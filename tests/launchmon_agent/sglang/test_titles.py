@@ -18,6 +18,10 @@ SPAWN = [
 TRACKER = ["/venv/bin/python3", "-B", "-c", "from multiprocessing.resource_tracker import main;main(5)"]
 
 
+def test_the_command_line_in_one_word_while_the_first_title_is_taken() -> None:
+    assert read_title([" ".join(SPAWN)]) == read_title(SPAWN)
+
+
 @pytest.mark.parametrize(
     "title, rank, where",
     [
