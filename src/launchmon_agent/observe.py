@@ -34,7 +34,7 @@ from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.sensors.ras import RasSensor
 from launchmon_agent.sglang.command import parse, value_of
 from launchmon_agent.sglang.run import run_of_command
-from launchmon_agent.sources import Sensors
+from launchmon_agent.sources import IsOurs, Sensors
 from launchmon_agent.stacks.dump import Dumper
 from launchmon_agent.stacks.plant import home_of
 from launchmon_agent.watch import Watch
@@ -185,11 +185,11 @@ def _sensors(run: Run, session: int | None, directory: str | None = None) -> Sen
     )
 
 
-def _http_sensor(started: Run) -> Callable[[Run, Callable[[int], bool]], HttpSensor]:
+def _http_sensor(started: Run) -> Callable[[Run, IsOurs], HttpSensor]:
     """``started``: the run with its command as it was given. What a watch knows of a run holds no API key."""
     key, metrics = value_of(started.argv, "--api-key"), "--enable-metrics" in started.argv
 
-    def sensor(run: Run, is_ours: Callable[[int], bool]) -> HttpSensor:
+    def sensor(run: Run, is_ours: IsOurs) -> HttpSensor:
         assert run.pid is not None
         return HttpSensor(run.pid, run.port, run.host, run.engine_version, key, is_ours, metrics=metrics)
 

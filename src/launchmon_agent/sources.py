@@ -81,13 +81,17 @@ class Look:
     every_s: float | None = None  # between two looks; None: one is enough
 
 
+IsOurs = Callable[[int], bool | None]
+"""Whether a process is of the run; None: that is not known yet."""
+
+
 @dataclasses.dataclass
 class Sensors:
     gpu: GpuSource
     host: HostSource
     kernel: KernelSource
     processes: ProcessSource | None = None
-    http: Callable[[Run, Callable[[int], bool]], HttpSource] | None = None  # made anew when more of the run is known
+    http: Callable[[Run, IsOurs], HttpSource] | None = None  # made anew when more of the run is known
     stacks: Callable[[Run, Sequence[Process]], StackSource] | None = None  # for one dump
     heartbeat: HeartbeatSource | None = None
     ras: RasSource | None = None

@@ -54,6 +54,10 @@ RAS_S = 2.5
 """Half of the time between two questions to NCCL (sensors/ras.py): no turn of threads for nothing each second."""
 
 FIRST_S = 5.0
+
+LAST_WORDS_S = 1.0
+"""How long a death waits for the log to be read, which may lie on a file system that hangs."""
+
 """How long a question about the processes waits for the first sample of them."""
 
 RETRY_S = 5.0
@@ -105,6 +109,7 @@ class Watch:
         self._verdict: Verdict | None = None  # the last one that was new
         self._stalled = False
         self._stall_dumps: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None  # a log's last words
         self._reported: set[str] = set()
         self._found: dict[str, Event] = {}  # by each look
         self._expect = tuple(expected_ranks(run))
@@ -139,8 +144,12 @@ class Watch:
     async def looked(self) -> None:
         """Returns when the processes of the run are known: a moment after it was taken up, or :data:`FIRST_S`."""
         if self._sensors is not None and self.model.processes is None:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._looked.wait(), FIRST_S)
+            # Not wait_for, which in 3.10 and 3.11 loses a cancellation that comes together with the end of the waiting.
+            waiting = asyncio.ensure_future(self._looked.wait())
+            try:
+                await asyncio.wait({waiting}, timeout=FIRST_S)
+            finally:
+                waiting.cancel()
 
     def poke(self) -> None:
         """Sample now instead of at the next second: something is known to have happened."""
@@ -182,13 +191,22 @@ class Watch:
         self._mind_the_clock(began)
         found = await self._in("sensors", self._sample, self._clock())
         seen = self._clock()
-        for event in found:
+        if self._log is not None and any(isinstance(event, Exit) for event in found):
+            self._reading = asyncio.create_task(self._read_last_words(self._log))
+            await asyncio.wait({self._reading}, timeout=LAST_WORDS_S)
+        for event in found:  # nothing is waited for from here on: a death is judged with all that is known of it
             self.emit(self._completed(event, seen) if isinstance(event, Exit) else event)
             if isinstance(event, Processes):
                 self._deaths.watch(event.processes)
         self._looked.set()
         self._judge()
         await _pause(max(0.05, SAMPLE_S - (time.monotonic() - began)), self._poked)
+
+    async def _read_last_words(self, log: LogSource) -> None:
+        """What the log says of a death is known before the death is; where that takes long, it comes later."""
+        with contextlib.suppress(OSError, Refused):  # which following the log meets too, and reports
+            for event in await self._in_log(lambda: log.poll(self._clock())):
+                self._take_log_event(event)
 
     def _mind_the_clock(self, steady: float) -> None:
         """What stood still before the clock was set has stood still for nobody knows how long by the new time."""
@@ -297,6 +315,7 @@ class Watch:
 
     async def _http_once(self) -> None:
         assert self._sensors is not None and self._sensors.http is not None and self.model.run is not None
+        await self.looked()  # the processes tell whose the port is
         if self._http is None:
             self._http = self._sensors.http(self.model.run, self._is_ours)
         sample = redacted(await self._in("http", self._http.sample, self._clock()))
@@ -305,9 +324,9 @@ class Watch:
             self._judge()
         await _pause(SAMPLE_S if self._http is None else self._http.pause_s, self._http_changed)
 
-    def _is_ours(self, pid: int) -> bool:
+    def _is_ours(self, pid: int) -> bool | None:
         sample = self.model.processes
-        return sample is not None and any(process.pid == pid for process in sample.processes)
+        return None if sample is None else any(process.pid == pid for process in sample.processes)
 
     def _judge(self) -> None:
         now, stirs = self._clock(), self.evidence.stirs
@@ -387,8 +406,9 @@ class Watch:
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
         self._deaths.close()
-        if self._stall_dumps is not None:
-            self._stall_dumps.cancel()
+        for task in (self._stall_dumps, self._reading):
+            if task is not None:
+                task.cancel()
         if self._log is not None:
             self._log.close()
 

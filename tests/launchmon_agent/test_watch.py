@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import dataclasses
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 import pytest
 
+from launchmon_agent import watch as watch_module
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import (
     Event,
@@ -15,7 +19,9 @@ from launchmon_agent.events import (
     Gpus,
     Heartbeat,
     Host,
+    Http,
     Leftovers,
+    LogError,
     Mark,
     Notice,
     Orphan,
@@ -23,9 +29,10 @@ from launchmon_agent.events import (
     Processes,
     Ras,
     Run,
+    Verdict,
 )
 from launchmon_agent.model import RunModel
-from launchmon_agent.sources import Look, Sensors
+from launchmon_agent.sources import LogSource, Look, Sensors
 from launchmon_agent.watch import Watch
 
 RUN = Run(0.0, id="x", pid=7, start_time=1.0, tp=2)
@@ -182,3 +189,113 @@ def test_an_end_is_told_although_another_sensor_failed_when_it_was_seen() -> Non
         watch._sample(1.0)
     broken.kernel = Kernel_()
     assert Exit(1.0, 7, 1.0, "launcher") in watch._sample(2.0)
+
+
+class Log_:
+    """A log of which nothing is told."""
+
+    behind = False
+
+    def close(self) -> None: ...
+
+
+class SlowProcesses(Processes_):
+    """Looks only once the port has been looked at, or in vain for a while."""
+
+    def __init__(self, port_seen: threading.Event) -> None:
+        super().__init__()
+        self.port_seen = port_seen
+
+    def sample(self, now: float, gpus: Gpus | None) -> Processes:
+        self.port_seen.wait(0.3)
+        return super().sample(now, gpus)
+
+
+async def test_whose_the_port_is_is_not_asked_before_the_processes_are_known() -> None:
+    port_seen = threading.Event()
+    told: list[bool | None] = []
+
+    class Http_:
+        pause_s = 0.0
+
+        def __init__(self, run: Run, is_ours: Callable[[int], bool | None]) -> None:
+            self.is_ours = is_ours
+
+        def sample(self, now: float) -> Http:
+            port_seen.set()
+            told.append(self.is_ours(7))
+            return Http(now, port=1, listening=True)
+
+    found = dataclasses.replace(sensors(), processes=SlowProcesses(port_seen), http=Http_)
+    await watched(Watch(RUN, found, None), RunModel(), Http)
+    assert set(told) == {True}
+
+
+async def test_the_last_words_of_what_has_died_are_read_before_it_is_judged() -> None:
+    dead = threading.Event()
+
+    class Dying(Processes_):
+        def vanished(self, now: float) -> list[Exit]:
+            if dead.is_set():
+                return []
+            dead.set()
+            return [Exit(now, 7, 1.0, "launcher", None, 1)]
+
+    class Telling(Log_):
+        def poll(self, now: float) -> list[Event]:
+            return [LogError(now, text="RuntimeError: why")] if dead.is_set() else []
+
+    order: list[str] = []
+    watch = Watch(RUN, dataclasses.replace(sensors(), processes=Dying()), cast(LogSource, Telling()))
+    watch.listen(lambda event, _: order.append(event.kind) if isinstance(event, (LogError, Verdict)) else None)
+    await watched(watch, RunModel(), Verdict)
+    assert order[:2] == ["error", "verdict"]
+
+
+async def test_a_log_that_hangs_does_not_hold_up_the_news_of_a_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_module, "LAST_WORDS_S", 0.01)
+    hangs = threading.Event()
+
+    class Dying(Processes_):
+        def vanished(self, now: float) -> list[Exit]:
+            return [Exit(now, 7, 1.0, "launcher", None, 1)] if self.asked["processes"] == 1 else []
+
+    class Hanging(Log_):
+        def poll(self, now: float) -> list[Event]:
+            hangs.wait(20)
+            return []
+
+    watch = Watch(RUN, dataclasses.replace(sensors(), processes=Dying()), cast(LogSource, Hanging()))
+    try:
+        await watched(watch, RunModel(), Verdict)
+    finally:
+        hangs.set()
+
+
+async def test_what_the_log_tells_while_the_processes_are_looked_at_disturbs_no_look_at_the_port() -> None:
+    port_seen = threading.Event()
+
+    class Http_:
+        pause_s = 0.0
+
+        def __init__(self, run: Run, is_ours: Callable[[int], bool | None]) -> None: ...
+
+        def sample(self, now: float) -> Http:
+            return Http(now, port=1, listening=True)
+
+    class Telling(Log_):
+        behind = True
+
+        def poll(self, now: float) -> list[Event]:
+            if not self.behind:
+                return []
+            self.behind = False
+            return [Mark(1.0, id="args", values={"tp_size": "4"})]
+
+    found = dataclasses.replace(sensors(), processes=SlowProcesses(port_seen), http=Http_)
+    seen: list[Event] = []
+    watch = Watch(RUN, found, cast(LogSource, Telling()))
+    watch.listen(lambda event, _: seen.append(event))
+    await watched(watch, RunModel(), Http)
+    assert [event for event in seen if isinstance(event, Run)][-1].tp == 4
+    assert not [event for event in seen if isinstance(event, Notice)]

@@ -45,7 +45,7 @@ class HttpSensor:
         host: str | None,
         version: str | None,
         api_key: str | None,
-        is_ours: Callable[[int], bool],
+        is_ours: Callable[[int], bool | None],
         *,
         metrics: bool = False,
     ) -> None:

@@ -80,7 +80,9 @@ def rank_died(scene: Scene) -> Verdict | None:
     if not dead:
         return None
     first = min(dead, key=lambda exit_: exit_.at)
-    if model.launcher is not None and scene.now - first.at < PATIENCE_S and model.first_failure is None:
+    looked = model.processes is not None and model.processes.at > first.at  # at the launcher, since that end
+    waits = not looked or scene.now - first.at < PATIENCE_S
+    if model.launcher is not None and waits and model.first_failure is None:
         return None
     cause = first_cause(model)
     if first_gone(model) is None and model.first_failure is None:
