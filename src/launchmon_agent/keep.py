@@ -120,7 +120,7 @@ class Keeper:
         self._not_copied: list[str] = []
         self._notes: list[str] = []
         self._recording = Recording(directory, self._troubles.append)
-        self._socket = socket_path(directory.id, socket_directory())
+        self._socket = socket_path(directory.path, socket_directory())
         self._listener = listen(self._socket)
         self._id = ProcessId(os.getpid(), proc.start_time(os.getpid()) or time.time())
 
@@ -212,6 +212,7 @@ class Keeper:
         self._service = RunService(self._watch, lambda: observe.killer(self._watch.model), Actions())
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        self._reap()  # a server may have ended before there was a handler
         stop = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         self._server = await asyncio.start_unix_server(self._serve, sock=self._listener, limit=MAX_LINE)
@@ -284,7 +285,7 @@ class Keeper:
     async def _listen_again(self) -> None:
         """Someone removed the socket: a session's end takes $XDG_RUNTIME_DIR away with all that is in it."""
         try:
-            path = socket_path(self.directory.id, socket_directory())
+            path = socket_path(self.directory.path, socket_directory())
             listener = listen(path)
         except Refused as refused:
             if refused.what not in self._told:

@@ -11,7 +11,7 @@ from typing import Any
 
 from launchmon_agent import boot
 from launchmon_agent.errors import Refused
-from launchmon_agent.runs.directory import RunDirectory
+from launchmon_agent.runs.directory import RunDirectory, RunFile
 from launchmon_agent.runs.sockets import answers
 from launchmon_agent.sensors import proc
 
@@ -44,12 +44,13 @@ def launch(args: dict[str, Any]) -> RunDirectory:
 
 def ensure(directory: RunDirectory) -> bool:
     """True when a keeper answers for this run, started now if it had to be; False when the run has ended."""
-    file = directory.read()
+    file = _once_started(directory)
     if file is None or file.server is None:
         return False
+    over = not proc.alive(file.server.pid, file.server.start_time)
     if file.keeper is not None and proc.alive(file.keeper.pid, file.keeper.start_time):
-        return True
-    if not proc.alive(file.server.pid, file.server.start_time):
+        return not over or (file.socket is not None and answers(file.socket))  # one that is leaving answers no more
+    if over:
         return False
     try:
         _outcome(*_spawn("adopt", directory.path))
@@ -57,6 +58,18 @@ def ensure(directory: RunDirectory) -> bool:
         if not _answers_soon(file.socket):
             raise
     return True
+
+
+def _once_started(directory: RunDirectory) -> RunFile | None:
+    """``run.json``, which names no server for a moment after it was made."""
+    until = time.monotonic() + OTHER_S
+    while True:
+        file = directory.read()
+        if file is None or file.server is not None:
+            return file
+        if time.monotonic() >= until or not 0 <= time.time() - file.created < OTHER_S:
+            return file
+        time.sleep(0.05)
 
 
 def _answers_soon(path: str | None) -> bool:

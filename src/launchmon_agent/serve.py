@@ -252,9 +252,15 @@ class Agent:
         await self._choose(directory)
         if await asyncio.to_thread(keepers.ensure, directory):
             relay = Relay(directory, self._peer.send, self._peer.close)
-            run = await relay.open()
-            self._relay = relay
-            return run
+            try:
+                run = await relay.open()
+            except Refused:
+                await relay.close()
+                if await asyncio.to_thread(keepers.ensure, directory):
+                    raise
+            else:
+                self._relay = relay
+                return run
         return await self._watch_ended(directory)
 
     async def _watch_ended(self, directory: RunDirectory) -> Any:

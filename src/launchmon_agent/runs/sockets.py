@@ -44,12 +44,16 @@ def socket_directory(environ: Mapping[str, str] | None = None, tmp: str = "/tmp"
     return path
 
 
-def socket_path(run_id: str, directory: str) -> str:
-    """The socket of a run in that directory: named by the id, or by a digest of it where the path grew too long."""
-    path = os.path.join(directory, f"{run_id}.sock")
+def socket_path(run: str, directory: str) -> str:
+    """The socket of a run in that directory. ``run``: the run's own directory, by which the socket is named.
+
+    The id alone would not do: in another state directory a run of the same second may have it too. Where the path grew
+    too long there is only a digest.
+    """
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(run))).hexdigest()
+    path = os.path.join(directory, f"{os.path.basename(run)}-{digest[:8]}.sock")
     if len(os.fsencode(path)) > _LONGEST:
-        digest = hashlib.sha256(run_id.encode()).hexdigest()[:16]
-        path = os.path.join(directory, f"{digest}.sock")
+        path = os.path.join(directory, f"{digest[:16]}.sock")
     if len(os.fsencode(path)) > _LONGEST:
         raise Refused(
             f"{directory} is too long a path for a socket",

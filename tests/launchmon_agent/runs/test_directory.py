@@ -162,7 +162,14 @@ def test_the_socket_lies_in_the_runtime_directory(tmp_path) -> None:
     made = socket_directory({"XDG_RUNTIME_DIR": str(tmp_path)})
     assert made == str(tmp_path / "launchmon")
     assert mode(made) == 0o700
-    assert socket_path("20251129-120000-x", made) == f"{made}/20251129-120000-x.sock"
+
+
+def test_a_socket_is_named_by_the_directory_of_its_run() -> None:
+    made = "/run/user/1000/launchmon"
+    path = socket_path("/s/20251129-120000-x", made)
+    assert path.startswith(f"{made}/20251129-120000-x-") and path.endswith(".sock")
+    assert path == socket_path("/s/20251129-120000-x", made)
+    assert path != socket_path("/t/20251129-120000-x", made), "a run of the same id in another state directory"
 
 
 @pytest.mark.parametrize("runtime", ["", "/nonexistent/runtime", "relative"])
