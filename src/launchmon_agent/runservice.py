@@ -130,13 +130,16 @@ class RunService:
         """Waits for samples that are newer than the kill. Raises :class:`Refused` where memory stays away."""
         ended = time.time()
         held: str | None = None
-        while levels and time.time() - ended < BACK_S:
+        late = not levels
+        while not late:
+            late = time.time() - ended >= BACK_S
             gpus = self.watch.model.gpus
             if gpus is not None and gpus.at > ended:
                 held = not_given_back(levels, gpus)
                 if held is None:
                     return
-            await asyncio.sleep(0.1)
+            if not late:
+                await asyncio.sleep(0.1)
         if held is not None:
             raise Refused(
                 f"GPU memory has not come back: {held}",

@@ -53,7 +53,7 @@ async def test_a_rank_in_an_uninterruptible_wait_is_named_and_nothing_may_start(
 
 
 async def test_memory_that_stays_away_is_refused_with_its_holder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runservice, "BACK_S", 0.3)
+    monkeypatch.setattr(runservice, "BACK_S", 0.5)
     killer = Ended()
     asked = service(killer)
     clearing = asyncio.create_task(asked.handle(Request(0, "clear", {"port": None})))
