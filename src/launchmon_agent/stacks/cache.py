@@ -8,11 +8,13 @@ program on them (``noexec``), and some homes cannot be written, so there are sev
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import stat
 import subprocess
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 
@@ -23,6 +25,8 @@ LARGEST = 64 * 1024 * 1024
 
 _NAME = re.compile(r"^py-spy-[\w.+]+-\w+-([0-9a-f]{64})$")
 _START_S = 10.0
+_BUSY_TRIES = 20
+"""A child that another thread forks while the program is written holds the file open until its exec."""
 
 
 def places(environ: Mapping[str, str] | None = None, shm: str = "/dev/shm", tmp: str = "/tmp") -> list[str]:  # noqa: S108 - see _private
@@ -77,18 +81,25 @@ def keep(name: str, packed: bytes, folders: list[str] | None = None) -> str:
 
 def runs(program: str) -> bool:
     """Whether it can be run here: it is for this kind of machine, and no mount option or policy forbids it."""
-    try:
-        done = subprocess.run(
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_START_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    for _ in range(_BUSY_TRIES):
+        try:
+            done = subprocess.run(
+                [program, "--version"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_START_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        except OSError as error:
+            if error.errno != errno.ETXTBSY:
+                return False
+            time.sleep(0.05)
+        else:
+            return done.returncode == 0
+    return False
 
 
 def _store(folder: str, name: str, program: bytes) -> str:
