@@ -176,6 +176,39 @@ def test_a_line_that_is_unfinished_at_the_seam_is_one_line(server: tuple[Tmux, s
 
 
 @needs_tmux
+def test_blanks_that_stand_at_the_seam_are_the_beginning_of_their_line(
+    server: tuple[Tmux, str], tmp_path: Path
+) -> None:
+    tmux, socket = server
+    run_in(tmux, "clear; printf 'one\n    '; read answer; echo and more")
+    until(lambda: tmux("display-message", "-p", "-t", "test:0.0", "#{cursor_x} #{cursor_y}").split() == ["4", "1"])
+    source = TmuxSource("test:0.0", socket, str(tmp_path))
+    tmux("send-keys", "-t", "test:0.0", "-l", "@")
+    tmux("send-keys", "-t", "test:0.0", "Enter")
+    until(lambda: "and more" in lines(source.path))
+    assert lines(source.path)[-4:] == ["one", "    @", "and more", ""]
+    source.close()
+
+
+@needs_tmux
+def test_the_watcher_of_a_pipe_ends_with_it_however_late_it_begins(
+    server: tuple[Tmux, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shell gets no time until launchmon has closed its end."""
+    _, socket = server
+    late = tmux_module._WRITER.replace("( read", "( sleep 1; read")
+    assert late != tmux_module._WRITER
+    monkeypatch.setattr(tmux_module, "_WRITER", late)
+    source = TmuxSource("test:0.0", socket, str(tmp_path))
+    pid = source._writer()
+    assert pid is not None
+    os.close(source._gate)  # as its end by SIGKILL does
+    until(lambda: not alive(pid))
+    source._gate = -1
+    source.close()
+
+
+@needs_tmux
 def test_the_pane_is_left_as_it_was(server: tuple[Tmux, str], tmp_path: Path) -> None:
     tmux, socket = server
     source = TmuxSource("test:0.0", socket, str(tmp_path))
@@ -226,7 +259,7 @@ def test_a_pipe_of_somebody_else_is_left_alone_and_the_pane_captured(server: tup
     tmux, socket = server
     theirs = tmp_path / "theirs"
     run_in(tmux, COUNT.format(upto=100))
-    until(lambda: "over" in tmux("capture-pane", "-p", "-t", "test:0.0"))
+    until(lambda: "over" in tmux("capture-pane", "-p", "-t", "test:0.0").splitlines())
     tmux("pipe-pane", "-t", "test:0.0", f"cat >{theirs}")
     source = TmuxSource("test:0.0", socket, str(tmp_path))
     assert numbers(source.path) == list(range(1, 101))
@@ -254,7 +287,7 @@ def test_a_capture_that_cannot_be_joined_says_so(server: tuple[Tmux, str], tmp_p
     tmux, socket = server
     tmux("pipe-pane", "-t", "test:0.0", "cat >/dev/null")
     run_in(tmux, COUNT.format(upto=60))
-    until(lambda: "over" in tmux("capture-pane", "-p", "-t", "test:0.0"))
+    until(lambda: "over" in tmux("capture-pane", "-p", "-t", "test:0.0").splitlines())
     source = TmuxSource("test:0.0", socket, str(tmp_path))
     run_in(tmux, f"clear; {COUNT.format(upto=9000)} | tail -n 7000")
     until(lambda: "row 9000" in tmux("capture-pane", "-p", "-t", "test:0.0"))

@@ -6,6 +6,7 @@ So expressions run in a child process that is killed when a block of lines takes
 
 from __future__ import annotations
 
+import contextlib
 import pkgutil
 import re
 import select
@@ -20,6 +21,9 @@ from launchmon_agent.log.lines import HEAD
 
 PATIENCE_S = 2.0
 """For one block of lines; an ordinary expression takes milliseconds."""
+
+START_S = 5.0
+"""For the start of an interpreter, which may come from a slow file system or beside a model that is being loaded."""
 
 LONGEST = 1000
 """Characters of a pattern."""
@@ -155,15 +159,29 @@ class Expression:
 
     def _start(self) -> subprocess.Popen[bytes]:
         source = pkgutil.get_data(__package__ or "", "regex_worker.py")  # also out of a zip
-        self._child = child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", (source or b"").decode(), str(self._flags)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        _send(child, self._pattern.encode("utf-8", "surrogatepass"))
+        try:
+            self._child = child = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", (source or b"").decode(), str(self._flags)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise _not_begun(error.strerror or str(error)) from None
+        with contextlib.suppress(BrokenPipeError):
+            _send(child, self._pattern.encode("utf-8", "surrogatepass"))
+        begun = cast(IO[bytes], child.stdout)
+        ready, _, _ = select.select([begun], [], [], START_S)
+        if not ready or not begun.read(1):
+            self.close()
+            what = "ended at once" if ready else f"did not start within {START_S:.0f} s"
+            raise _not_begun(f"its Python {what}")
         return child
+
+
+def _not_begun(why: str) -> Refused:
+    return Refused("the search could not begin", why, "search for plain text, or try again")
 
 
 class Matchers:

@@ -38,15 +38,18 @@ AGAIN = 5000
 
 GAP = b"-- launchmon: lines of the pane may be missing here --\n"
 
-_COLUMNS = "#{pane_id} #{pane_pipe} #{pane_dead} #{cursor_x}"
+_COLUMNS = "#{pane_id} #{pane_pipe} #{pane_dead} #{cursor_x} #{cursor_y} #{pane_height}"
 
 _WRITER = """\
 echo $$ >{pid}
-read -r _ <{fifo} || exit
-( read -r _ <{fifo}; kill $$ ) >/dev/null 2>&1 &
-exec cat >>{spool}"""
+exec 3<{fifo}
+read -r _ <&3 || exit
+( read -r _ <&3; read -r _ _ _ parent _ </proc/self/stat; [ "$parent" = $$ ] && kill $$ ) >/dev/null 2>&1 &
+exec cat >>{spool} 3<&-"""
 """What the pane's output is piped into. It begins when told to, behind the backlog; and it ends when the other
-end of the FIFO is closed, so also when launchmon is killed: tmux closes the pipe when it next writes to it."""
+end of the FIFO is closed, so also when launchmon is killed: tmux closes the pipe when it next writes to it. The FIFO is
+opened once, by the shell that is told to begin: the watcher may get to run only after that other end is closed, when
+opening would wait for ever. Where cat has ended first, the watcher has another parent, and its pid may be someone's."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class _Pane:
     piped: bool
     dead: bool
     cursor_x: int
+    below: int  # rows of the screen below the cursor's
 
 
 class TmuxSource:
@@ -217,23 +221,24 @@ class TmuxSource:
 
 def _parsed(columns: bytes) -> _Pane:
     parts = columns.decode("utf-8", "replace").split()
-    if len(parts) != 4 or not parts[0].startswith("%"):
+    if len(parts) != 6 or not parts[0].startswith("%"):
         raise _no_pane()
     numbers = [int(part) if part.isdigit() else 0 for part in parts[1:]]
-    return _Pane(parts[0], bool(numbers[0]), bool(numbers[1]), numbers[2])
+    piped, dead, x, y, height = numbers
+    return _Pane(parts[0], bool(piped), bool(dead), x, height - 1 - y)
 
 
 def _before_cursor(capture: bytes, pane: _Pane) -> bytes:
     """A capture (lines joined where the pane wraps) up to the cursor: without the empty rest of the screen.
 
-    The line under the cursor stays unfinished, unless the cursor is at its beginning.
+    The line under the cursor stays unfinished, unless the cursor is at its beginning. It may be all blanks.
     """
-    lines = capture.split(b"\n")
-    while lines and not lines[-1].strip():
+    lines = capture.removesuffix(b"\n").split(b"\n")
+    empty = pane.below if pane.cursor_x else len(lines)
+    while lines and empty > 0 and not lines[-1].strip():
         lines.pop()
-    if not lines:
-        return b""
-    last = lines.pop() if pane.cursor_x else b""
+        empty -= 1
+    last = lines.pop() if lines and pane.cursor_x else b""
     return b"".join(line.rstrip(b" ") + b"\n" for line in lines) + last
 
 

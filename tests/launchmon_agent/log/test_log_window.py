@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,7 +139,7 @@ def test_a_window_has_a_limit(tmp_path: Path) -> None:
 
 def test_a_long_line_is_cut_and_says_so(tmp_path: Path) -> None:
     content = opened(tmp_path / "log", b"y" * 15_000 + b"\n" + b"z" * (10 << 20) + b"\nlast\n")
-    found = window(content, None, "end", 3, 0, ALL)
+    found = window(content, None, "end", 3, 0, ALL, patience=LONG)
     assert [line.cut for line in found.lines] == [True, True, False]
     assert found.lines[0].text == "y" * 4096 + " … +10904 bytes"
     assert found.lines[1].text == "z" * 4096 + f" … +{(10 << 20) - 4096} bytes"
@@ -340,7 +341,17 @@ def test_an_expression_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: p
     with pytest.raises(Refused, match="the search was stopped"):
         search(content, 0, Filter(plain, None, looking), patience=LONG)
     assert looking._child is None
+    monkeypatch.undo()
     assert look(content, "a!", 0, regex=True) == 0
+
+
+def test_a_search_whose_python_does_not_start_blames_no_expression(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    content = opened(tmp_path / "log", b"a!\n")
+    with pytest.raises(Refused, match="the search could not begin"):
+        look(content, "a!", 0, regex=True)
 
 
 # ------------------------------------------------------------------------------------------------------ anything at all
