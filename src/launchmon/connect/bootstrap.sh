@@ -38,7 +38,8 @@ for process in /proc/[0-9]*; do
     theirs=$(readlink $process/ns/mnt 2>/dev/null)
     case $program in
         */python*) ;;
-        "") foreign="$foreign $pid"; continue;;
+        "") words=; { read -r words <$process/cmdline; } 2>/dev/null
+            [ -n "$words" ] && foreign="$foreign $pid"; continue;;
         *) continue;;
     esac
     if [ "$theirs" = "$ours" ]; then

@@ -12,6 +12,7 @@ from launchmon_agent.errors import Refused
 READ = 256 * 1024
 COMPLAINTS = 64 * 1024
 END_S = 5.0
+REAPED_TRIES = 100
 
 
 class ProcessChannel:
@@ -63,14 +64,39 @@ class ProcessChannel:
         try:
             await asyncio.wait_for(self._process.wait(), END_S)
         except asyncio.TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+            end_it(self._process)
         await asyncio.wait({self._listening}, timeout=END_S)  # a grandchild may hold stderr open
         self._listening.cancel()
+        await let_go(self._process)
         return Ending(self._process.returncode, self._complaints.decode("utf-8", "replace").strip())
 
     async def _keep_complaints(self, stream: asyncio.StreamReader) -> None:
         while part := await stream.read(4096):
             self._complaints += part
             del self._complaints[:-COMPLAINTS]
+
+
+def end_it(process: asyncio.subprocess.Process) -> None:
+    """Kill a child that has not ended. The wait for one that has may still go on, and its number be another's."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+
+
+async def let_go(process: asyncio.subprocess.Process) -> None:
+    """Close the pipes of a child that has ended or was killed.
+
+    asyncio does so itself only when both have come to their end, and until then waits for the child (3.10 to 3.13,
+    ``base_subprocess.py``); but a grandchild may hold them, or nobody read on.
+    """
+    transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
+    for _ in range(REAPED_TRIES):  # closing asks for the status too, and would take it from whoever waits for it
+        if process.returncode is not None:
+            break
+        await asyncio.sleep(0.01)
+    to_child = transport.get_pipe_transport(0)
+    if isinstance(to_child, asyncio.WriteTransport) and to_child.get_write_buffer_size():
+        to_child.abort()  # closing it would wait until all is written
+    transport.close()
+    await process.wait()
+    await asyncio.sleep(0)  # in which the pipes are closed

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 
+from launchmon.connect.process import end_it, let_go
 from launchmon_agent.log.display import printable
 
 COMPLAINTS = 4096
@@ -55,10 +56,10 @@ class Proxy:
         try:
             await asyncio.wait_for(self._process.wait(), 1)
         except asyncio.TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+            end_it(self._process)
         await asyncio.wait({self._listening}, timeout=1)  # what it started may hold its stderr open
         self._listening.cancel()
+        await let_go(self._process)
         said = self._complaints.decode("utf-8", "replace").split("\n")
         return next((printable(line.strip()) for line in reversed(said) if line.strip()), "")
 
