@@ -45,8 +45,8 @@ class LogReader:
     def begin_anew(self) -> None:
         """Another log takes the place of this one: forget its lines, follow the new one."""
         self.viewport.forget()
-        self._forget_places()
         self.only = EVERYTHING
+        self._forget_places()
         self.message, self.loaded, self._owed = "", False, 0
         self._asked += 1
 

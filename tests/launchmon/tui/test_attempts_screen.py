@@ -230,9 +230,9 @@ async def test_one_key_stops_the_ladder_and_the_attempt_goes_on() -> None:
     async with running(session) as rig:
         screen = await climbing(rig)
         await eventually(lambda: len(session.relaunched) == 1)
-        assert "ending the attempt before, and starting this one" in steps(screen)
+        await eventually(lambda: "ending the attempt before, and starting this one" in steps(screen))
         await rig.pilot.press("s")
-        assert "then it stops" in steps(screen)
+        await eventually(lambda: "then it stops" in steps(screen))
         gate.set()
         await rig.settle()
         assert "stopped" in steps(screen)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,7 @@ class Elsewhere:
 
     def __init__(self, here: list[Found] = HERE, places: list[Place] = PLACES) -> None:
         self.here = here
+        self.there = THERE
         self.places = places
         self.looked: list[Any] = []
         self.opened: list[Any] = []
@@ -40,20 +42,21 @@ class Elsewhere:
             raise Refused("it is a stranger")
         if self.refusal is not None:
             raise self.refusal
-        return THERE
+        return self.there
 
     async def attach(self, found: Found, _: Asker) -> FakeSession:
         self.opened.append(found.selector)
         return fake.seed()
 
     @asynccontextmanager
-    async def shown(self, size: tuple[int, int] = (100, 24)) -> AsyncIterator[Rig]:
+    async def shown(self, size: tuple[int, int] = (100, 24), *, settled: bool = True) -> AsyncIterator[Rig]:
         app = LaunchmonApp(
             None, pick=self.pick, places=lambda: self.places, pick_there=self.pick_there, attach=self.attach
         )
         async with app.run_test(size=size) as pilot:
             rig = Rig(app, pilot, fake.empty())
-            await rig.settle()
+            if settled:
+                await rig.settle()
             yield rig
 
 
@@ -145,3 +148,84 @@ async def test_a_click_selects_what_it_hits() -> None:
         assert "gpu7" in selected(rig)
         await rig.pilot.click("#home-list", offset=(5, rows.index(next(row for row in rows if "other" in row)) + 1))
         assert "gpu7" in selected(rig)
+
+
+async def test_a_look_that_takes_longer_than_the_time_to_the_next_is_not_begun_again() -> None:
+    there = Elsewhere()
+    gate = asyncio.Event()
+    looks = 0
+
+    async def slow(_: Asker) -> list[Found]:
+        nonlocal looks
+        looks += 1
+        await gate.wait()
+        return HERE
+
+    there.pick = slow  # type: ignore[method-assign]
+    async with there.shown(settled=False) as rig:
+        home = rig.app.screen
+        assert isinstance(home, HomeScreen)
+        home._look_again()
+        await rig.pilot.pause()
+        assert looks == 1
+        gate.set()
+        await rig.settle()
+        assert "here" in selected(rig)
+        home._look_again()
+        await rig.settle()
+        assert looks == 2
+
+
+async def test_the_selection_stays_with_its_run_while_others_come_and_go() -> None:
+    there = Elsewhere()
+    new = Found("new", "run new", model="glm", pid=4)
+    async with there.shown() as rig:
+        await rig.press("down")
+        assert "here too" in selected(rig)
+        there.here = [new, *HERE]
+        await rig.press("r")
+        assert "here too" in selected(rig)
+        await rig.press("down")
+        assert "root@gpu7" in selected(rig)
+        there.here = [new]
+        await rig.press("r")
+        assert "root@gpu7" in selected(rig)
+
+
+async def test_the_selection_outlives_a_look_that_failed() -> None:
+    there = Elsewhere()
+
+    async def pick(_: Asker) -> list[Found]:
+        if there.refusal is not None:
+            raise there.refusal
+        return there.here
+
+    there.pick = pick  # type: ignore[method-assign]
+    async with there.shown() as rig:
+        await rig.press("down")
+        there.refusal = Refused("the agent did not answer")
+        await rig.press("r")
+        there.refusal = None
+        await rig.press("r")
+        assert "here too" in selected(rig)
+
+
+async def test_of_two_runs_that_are_selected_alike_the_selection_stays_with_its_own() -> None:
+    twins = [Found("on a", {}, model="kimi", target="a"), Found("on b", {}, model="kimi", target="b")]
+    there = Elsewhere(here=twins)
+    async with there.shown() as rig:
+        await rig.press("down")
+        assert "on b" in selected(rig)
+        await rig.press("r")
+        assert "on b" in selected(rig)
+
+
+async def test_a_list_that_can_no_longer_be_had_leaves_nothing_selected_to_open() -> None:
+    there = Elsewhere()
+    there.there = [Found(f"there {number}", number, pid=number) for number in range(3)]
+    async with there.shown() as rig:
+        await rig.press("down", "down", "enter", "down", "down")
+        assert "there 2" in selected(rig)
+        there.refusal = Refused("gpu7 did not answer")
+        await rig.press("r", "enter", "n")
+        assert there.opened == [] and "gpu7 did not answer" in rig.text("home-list")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -221,6 +222,25 @@ async def test_the_flags_are_those_of_the_chosen_python() -> None:
         await rig.press("enter")
         assert row(rig, "python") == OTHER and "SGLang 0.3.6" in rig.text("launch-title")
         assert "memory" not in rig.text("launch-list")  # which that list has not
+
+
+async def test_a_late_answer_about_a_python_closes_no_other_prompt() -> None:
+    async with form() as (rig, launcher):
+        options, gate = launcher.options, asyncio.Event()
+
+        async def late(python: str | None) -> dict[str, Any]:
+            await gate.wait()
+            return await options(python)
+
+        launcher.options = late  # type: ignore[method-assign]
+        await rig.press("enter", "ctrl+u")
+        await typed(rig, OTHER)
+        await rig.pilot.press("enter", "escape", "down", "enter")
+        gate.set()
+        await rig.settle()
+        await typed(rig, "/models/k")
+        assert "/models/kimi-k2.5  a model" in rig.text("launch-hints")
+        assert row(rig, "python") == PYTHON
 
 
 async def test_a_python_that_is_not_there_leaves_the_prompt_with_the_reason() -> None:

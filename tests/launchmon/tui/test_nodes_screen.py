@@ -32,6 +32,7 @@ async def shown(*nodes: FakeNode | Refused, size: tuple[int, int] = WIDE) -> Asy
         sessions.append(await opened(*nodes))
         await sessions[0].attach()
         await settled()
+        sessions[0].age = lambda: 0.4  # type: ignore[method-assign]
         return sessions[0]
 
     app = LaunchmonApp(open_session, settings=Effective(PLAIN))

@@ -409,6 +409,33 @@ async def test_steps_are_shown_and_a_refusal_leaves_the_choice() -> None:
         assert isinstance(rig.app.screen, RunScreen)
 
 
+async def test_a_second_yes_starts_nothing_once_the_attempt_has_started() -> None:
+    session = fake.seed()
+    gate = session.relaunch_gate = asyncio.Event()
+    async with running(session) as rig:
+        await rig.press("r", "enter")
+        await rig.pilot.press("y")
+        dialog = rig.app.screen
+        assert isinstance(dialog, StartScreen)
+        gate.set()
+        await rig.settle()
+        dialog.action_go()
+        await rig.settle()
+        assert len(session.relaunched) == 1
+
+
+async def test_an_answer_about_a_change_that_was_given_up_closes_no_other_prompt() -> None:
+    async with running(fake.seed()) as rig:
+        screen = await opened(rig, "a")
+        await type_in(rig, "--dp 2")
+        gate = rig.session.plan_gate = asyncio.Event()
+        await rig.pilot.press("enter", "escape", "a")
+        gate.set()
+        await rig.settle()
+        assert screen.query_one("#relaunch-prompt").display
+        assert "--dp" not in listed(screen)
+
+
 async def test_closing_does_not_stop_what_has_begun() -> None:
     session = fake.seed()
     gate = session.relaunch_gate = asyncio.Event()

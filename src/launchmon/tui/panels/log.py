@@ -98,8 +98,7 @@ class LogPanel(Vertical):
             self._seen = None  # once the link is there again, what was written meanwhile is looked at
         elif grown is not None and grown != self._seen and self.lines.size.width and not busy:
             self._seen = grown
-            self._growing = self._do(self.reader.grown, asked=False)
-            self._count()
+            self._growing = self._do(self._grow, asked=False)
         self._paint()
 
     def _paint(self) -> None:
@@ -308,7 +307,14 @@ class LogPanel(Vertical):
         return True
 
     def _show_only(self, only: Only) -> None:
-        self._do(lambda: self.reader.show_only(only))
+        async def show_and_count() -> None:
+            await self.reader.show_only(only)
+            self._count()
+
+        self._do(show_and_count)
+
+    async def _grow(self) -> None:
+        await self.reader.grown()
         self._count()
 
     def _go_to_next(self, offsets: Iterable[int], forward: bool, what: str) -> None:

@@ -103,5 +103,5 @@ class ScreenAsker:
                 await self._app.push_screen(screen, answer)
                 return await answered
             finally:
-                if screen.is_current:  # nobody waits for the answer any longer
+                if screen.is_active:  # nobody waits for the answer any longer
                     screen.dismiss(None)

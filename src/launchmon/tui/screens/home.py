@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual import events, work
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.worker import Worker
 
 from launchmon import format as fmt
 from launchmon.actions import by_id, in_scope
@@ -123,6 +124,8 @@ class HomeScreen(DescribedScreen):
         self._found: Sequence[Found] | None = None
         self._refusal: Refused | None = None
         self._selected = 0
+        self._wanted: Found | str | Place | None = None  # what the person chose, also while it is not listed
+        self._looking: Worker[None] | None = None
         self._shown: list[int | None] = []
         self._title = Lines(id="home-title")
         self._list = Lines(id="home-list")
@@ -136,26 +139,44 @@ class HomeScreen(DescribedScreen):
         where = "" if self._there is None else f" on {self._there}"
         back: Row = () if not self._is_nested else (("   Esc", "key"), (" all machines", "muted"))
         self._title.show([((" launchmon ", "key"), (f" pick a run{where}", "plain"), *back)])
-        self._look()
+        self._look_again()
         if self._there is None:
-            self.set_interval(LOOK_AGAIN_S, self._look)
+            self.set_interval(LOOK_AGAIN_S, self._look_again)
 
     def on_resize(self, _: events.Resize) -> None:
         self.call_after_refresh(self._draw)
 
+    def _look_again(self) -> None:
+        """One look at a time: on a slow machine it takes longer than the time to the next."""
+        if self._looking is None or self._looking.is_finished:
+            self._looking = self._look()
+
     @work(exclusive=True, group="pick", exit_on_error=False)
     async def _look(self) -> None:
+        found: Sequence[Found] = ()
         try:
             found = await self._pick()
         except Refused as refusal:
-            self._refusal, self._found = refusal, ()
+            self._refusal = refusal
         else:
             self._refusal = None
-            on_a_place = self._found is not None and self._selected >= len(self._found)
-            moved = len(found) - len(self._found or ()) if on_a_place else 0
-            self._found = found
-            self._selected = max(0, min(self._selected + moved, len(self._items) - 1))
+        self._found = found
+        self._selected = self._place_of(self._wanted)
+        if self._refusal is None and self._wanted is None:
+            self._wanted = self._item
         self._draw()
+
+    def _place_of(self, wanted: Found | str | Place | None) -> int:
+        """Where that item of the list is now; of one that is gone, what stands in its place."""
+        items = self._items
+        if isinstance(wanted, Found):
+            runs = [(at, item) for at, item in enumerate(items) if isinstance(item, Found)]
+            same = [(at, run) for at, run in runs if run.selector == wanted.selector]
+            exactly = [at for at, run in same if (run.target, run.pid) == (wanted.target, wanted.pid)]
+            found = exactly or [at for at, _ in same]
+        else:
+            found = [at for at, item in enumerate(items) if item == wanted]
+        return found[0] if found else max(0, min(self._selected, len(items) - 1))
 
     @property
     def _is_nested(self) -> bool:
@@ -167,6 +188,12 @@ class HomeScreen(DescribedScreen):
     def _items(self) -> Sequence[Found | str | Place]:
         """Runs, then keys of :data:`BEGIN`, then other machines."""
         return [*(self._found or ()), *self._begin, *self._places]
+
+    @property
+    def _item(self) -> Found | str | Place | None:
+        """The selected one."""
+        items = self._items
+        return items[self._selected] if items else None
 
     def _draw(self) -> None:
         width, height = self._list.size
@@ -203,10 +230,9 @@ class HomeScreen(DescribedScreen):
         self._list.show([*head, *(row for row, _ in shown)])
 
     def action_attach(self) -> None:
-        items = self._items
-        if not items:
+        item = self._item
+        if item is None:
             return
-        item = items[self._selected]
         if isinstance(item, Found):
             self.post_message(self.Chosen(item))
         elif isinstance(item, Place):
@@ -221,13 +247,12 @@ class HomeScreen(DescribedScreen):
         if "launch" not in self._begin:
             self.notify("No launch can be started from here: name one target.", severity="warning")
             return
-        items = self._items
-        item = items[self._selected] if items else None
+        item = self._item
         self.post_message(self.Wanted("launch", item if isinstance(item, Place) else self._about))
 
     def action_refresh(self) -> None:
         self.notify("Looking again…", timeout=1)
-        self._look()
+        self._looking = self._look()
 
     def action_leave_place(self) -> None:
         if self._is_nested:
@@ -244,13 +269,16 @@ class HomeScreen(DescribedScreen):
         if event.widget is self._list and 0 <= row < len(self._shown):
             item = self._shown[row]
             if item is not None:
-                self._selected = item
-                self._draw()
+                self._choose(item)
 
     def _select(self, by: int) -> None:
         if self._items:
-            self._selected = (self._selected + by) % len(self._items)
-            self._draw()
+            self._choose((self._selected + by) % len(self._items))
+
+    def _choose(self, place: int) -> None:
+        self._selected = place
+        self._wanted = self._item
+        self._draw()
 
 
 def _row(place: Place, selected: bool) -> Row:

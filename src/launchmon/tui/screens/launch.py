@@ -137,7 +137,7 @@ class LaunchScreen(ChoosingScreen[Item]):
         try:
             self._found = await self._launcher.directories(text)
             longer = completion(text, self._found) if complete else ""
-            if longer:
+            if longer and self._prompt.open and self._asked == MODEL and self._prompt.text == text:
                 self._prompt.put(longer)
                 self._found = await self._launcher.directories(longer)
         except (Refused, ConnectionError, OSError):
@@ -295,6 +295,8 @@ class LaunchScreen(ChoosingScreen[Item]):
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         text = (event.text or "").strip()
+        if event.text is None and self._installed is not None:
+            self.workers.cancel_group(self, "options")  # its answer would close whatever prompt is open then
         if event.text is None or self._installed is None or (not text and event.what in ("", PYTHON)):
             self._close_prompt()
         elif event.what == PYTHON:

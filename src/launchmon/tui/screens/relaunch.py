@@ -112,7 +112,8 @@ class RelaunchScreen(ChoosingScreen[Item]):
         self.look()
         if self._start_when_planned:
             self._start_when_planned = False
-            self.action_start()
+            if self.is_active:
+                self.action_start()
 
     def _request(self, draft: Draft) -> dict[str, Any]:
         return {**draft.request, "back_to": self._back_to}
@@ -273,6 +274,7 @@ class RelaunchScreen(ChoosingScreen[Item]):
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         if event.text is None or not event.text.strip():
+            self.workers.cancel_group(self, "typed")  # its answer would close whatever prompt is open then
             self._close_prompt()
         else:
             self._take_typed(event.text)

@@ -76,6 +76,7 @@ class StacksScreen(FollowingScreen):
         self._chip_row = Lines(id="stacks-chips")
         self._problems = Lines(id="stacks-problems")
         self._box = Lines(id="stacks-box")
+        self._middle = Container(id="stacks-middle")
         self._list = Pager(id="stacks-list")
         self._frames = Pager(id="stacks-frames")
         self._prompt = Prompt(id="stacks-prompt")
@@ -86,7 +87,7 @@ class StacksScreen(FollowingScreen):
         yield self._chip_row
         yield self._problems
         yield self._box
-        with Container(id="stacks-middle"):
+        with self._middle:
             yield self._list
             yield self._frames
         yield self._prompt
@@ -204,7 +205,7 @@ class StacksScreen(FollowingScreen):
         for name in ("bad", "warn", "busy"):
             self._box.set_class(name == tone, f"-{name}")
         self._box.show(shown)
-        self.query_one("#stacks-middle").set_class(merged is None, "-nothing")
+        self._middle.set_class(merged is None, "-nothing")
 
     def _draw_list(self) -> None:
         width = self._list.size.width

@@ -56,7 +56,7 @@ class StartScreen(Dialog):
     # ---------------------------------------------------------------------------------------------------------- actions
 
     def action_go(self, force: bool = False, anyway: bool = False) -> None:
-        offered = self._refusal is not None or not anyway
+        offered = self._refusal is not None or (not self._began and not anyway)
         if self._ends is not None and not self._under_way and offered:
             self._under_way = self._began = True
             self._refusal = None

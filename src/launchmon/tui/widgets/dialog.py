@@ -35,11 +35,12 @@ class Dialog(ModalScreen[None]):
         super().__init__()
         self._session = session
         self._lines = Lines(id=lines_id)
+        self._frame = Vertical(self._lines)
         self._unsubscribe: Callable[[], None] | None = None
         self._due = False
 
     def compose(self) -> ComposeResult:
-        yield Vertical(self._lines)
+        yield self._frame
 
     def on_mount(self) -> None:
         self._unsubscribe = self._session.subscribe(self.session_changed)
@@ -71,5 +72,5 @@ class Dialog(ModalScreen[None]):
         width = max(20, min(self.WIDEST, self.size.width * 9 // 10) - 4)
         most = max(8, self.size.height * 9 // 10 - 2)
         title, rows = self.content(width, most)
-        set_title(self.query_one(Vertical), title)
+        set_title(self._frame, title)
         self._lines.show(rows[-most:])
