@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon_agent import listing, observe
 from launchmon_agent.discover import Found
 from launchmon_agent.events import Event
 from tests.bench.result import Result, run
+from tests.support.ports import free_port
 
 BUDGET = 1.0
 """Per cent of a core."""

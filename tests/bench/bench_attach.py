@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from tests.bench.result import Result, run
 from tests.support.client import agent, eventually, verdict
+from tests.support.ports import free_port
 
 BUDGET_S = 1.5
 

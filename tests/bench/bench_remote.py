@@ -18,9 +18,10 @@ from pathlib import Path
 
 from launchmon.connect import Nobody, Pipe, target
 from launchmon.connect.opening import open_pipe
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon.session import Session
 from tests.bench.result import Result, run
+from tests.support.ports import free_port
 from tests.support.sshd import ClientHome, Sshd
 
 FLOOD = b"[2026-01-01 00:00:00 TP0] " + b"a line of the flood " * 5 + b"\n"

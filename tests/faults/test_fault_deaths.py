@@ -13,6 +13,7 @@ from launchmon_agent.errors import Refused
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
 from tests.support.fault_rig import FaultRig
+from tests.support.ports import free_port
 from tests.support.raw_agent import RawAgent
 from tests.support.waiting import until
 
@@ -218,7 +219,7 @@ def test_a_keeper_that_is_asked_to_end_leaves_the_server(rig: FaultRig) -> None:
 @pytest.mark.parametrize("step", ["asked", "ended"])
 def test_a_relaunch_of_a_run_of_somebody_else_is_carried_to_its_end_too(rig: FaultRig, step: str) -> None:
     """There is no keeper yet: the agent that watches it is all there is."""
-    port = fake_servers.free_port()
+    port = free_port()
     log = rig.home / "by-hand.log"
     with (
         log.open("wb") as output,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 HERE = Path(__file__).resolve().parent
@@ -186,11 +186,3 @@ class Rig:
             return not processes
 
         until(kill_all, seconds)
-
-
-def free_port() -> int:
-    """A port nobody listens on. SGLang takes further ones near it, which it checks itself."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

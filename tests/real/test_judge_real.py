@@ -15,8 +15,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from launchmon.session import Session
-from tests.real.rig import Rig, Server, free_port
+from tests.real.rig import Rig, Server
 from tests.support.client import agent, eventually, verdict
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 

@@ -13,7 +13,8 @@ from launchmon_agent.sensors.processes import ProcessSensor
 from launchmon_agent.stacks.dump import Dumper
 from launchmon_agent.stacks.merge import Merged, merge
 from launchmon_agent.stacks.plant import home_of, plant
-from tests.real.rig import Rig, Server, free_port
+from tests.real.rig import Rig, Server
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -115,8 +115,8 @@ async def test_a_server_in_a_container_is_reached_by_the_command_that_is_named(t
         option, prefix = shlex.split(refused.value.try_)
         enter = re.search(r"nsenter -t (\d+) -a$", prefix)
         assert option == "--via" and enter is not None
-        # A server of another test may be named as well: from where the Pythons are hidden all are elsewhere.
-        assert os.path.exists(f"/proc/{enter[1]}")
+        # Another test's server may be named, which may have ended since: from where the Pythons are hidden all are
+        # elsewhere.
         async with agent(target.via(f"nsenter -t {server.process.pid} -a")) as session:
             await session.attach(pid=server.process.pid)
 

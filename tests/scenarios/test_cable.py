@@ -12,11 +12,12 @@ import psutil
 import pytest
 
 from launchmon.connect import target
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon.session import Session
 from launchmon_agent.events import Run
 from tests.support.client import agent, eventually, phases, verdict, whole_log
 from tests.support.hosts import Hosts, needs_hosts
+from tests.support.ports import free_port
 from tests.support.sshd import ClientHome, Sshd, needs_sshd
 
 pytestmark = needs_sshd
@@ -60,7 +61,8 @@ async def test_a_cable_that_is_pulled_for_half_a_minute_harms_nothing(home: Clie
                 assert phases(session) == phases(beside)
                 assert session.model.all_marks == beside.model.all_marks
                 assert session.model.exits == [] and session.model.errors == beside.model.errors
-                assert await whole_log(session) == await whole_log(beside)
+                seen = await whole_log(session)
+                assert (await whole_log(beside))[: len(seen)] == seen  # a question may add to it meanwhile
             samples = session.model.samples.of_gpu(0)
             assert None not in samples and len(samples) > DOWN_S
             assert (await session.kill(force=True))["leftovers"] == []

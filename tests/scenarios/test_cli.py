@@ -14,7 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from launchmon.demo.scenarios import free_port
 from tests.support.demo import READY, DemoServer, command_of
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 SPEED = "8"

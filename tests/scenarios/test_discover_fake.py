@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from launchmon_agent.output import find_output
 from launchmon_agent.runs.directory import ProcessId, create
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -60,7 +62,7 @@ def read(path: str | None) -> str:
 
 
 def test_a_server_is_found_with_what_it_is(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     with by_hand(f"{server(port, '--tp', '2')} > log 2>&1; :", cwd=str(tmp_path)) as shell:
         found = wait_for(port, ranks=2)
         assert found.command.tp == 2
@@ -92,7 +94,7 @@ def the_one(session: int, is_so: Callable[[Found], bool]) -> Found:
 
 
 def test_wrappers_and_lookalikes_are_no_servers(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     watcher = shlex.join([sys.executable, "-c", "import time; time.sleep(600)", "-m", "sglang.launch_server"])
     with by_hand(f"{watcher} & timeout 600 {server(port)} > {tmp_path}/log 2>&1") as shell:
         found = wait_for(port)
@@ -116,7 +118,7 @@ def test_a_script_that_starts_an_engine_itself_is_the_launcher(tmp_path) -> None
 
 
 def test_orphaned_ranks_are_found_as_one_group(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     line = f"{server(port, '--tp', '2', '--no-death-signal', '--die')} > {tmp_path}/log 2>&1; sleep 600"
     with by_hand(line) as shell:
         found = the_one(shell.pid, lambda one: one.orphaned and one.ranks == 2)
@@ -127,7 +129,7 @@ def test_orphaned_ranks_are_found_as_one_group(tmp_path) -> None:
 
 def test_a_launched_run_is_recognised(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    port = fake_servers.free_port()
+    port = free_port()
     argv = fake_servers.command(port=port)
     with fake_servers.session_of(*argv) as process:
         directory = create(tuple(argv))
@@ -142,7 +144,7 @@ def test_a_launched_run_is_recognised(tmp_path, monkeypatch: pytest.MonkeyPatch)
 def test_the_version_is_read_from_the_installation(tmp_path) -> None:
     (tmp_path / "sglang-0.5.23.dist-info").mkdir()
     environ = {**fake_servers.environment(), "PYTHONPATH": f"{fake_servers.FAKES}:{tmp_path}"}
-    with fake_servers.session_of(*fake_servers.command(port=fake_servers.free_port()), env=environ) as process:
+    with fake_servers.session_of(*fake_servers.command(port=free_port()), env=environ) as process:
         assert sglang_version(process.pid) == "0.5.23"
 
 
@@ -150,7 +152,7 @@ def test_the_version_is_read_from_the_installation(tmp_path) -> None:
 
 
 def test_a_log_file(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     with by_hand(f"{server(port)} > '{tmp_path}/my log' 2>&1; :"):
         found = wait_for(port)
         assert (found.log_source, found.log, found.log_note) == ("file", f"{tmp_path}/my log", None)
@@ -158,13 +160,13 @@ def test_a_log_file(tmp_path) -> None:
 
 
 def test_stderr_is_asked_first_since_sglang_logs_there(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     with by_hand(f"{server(port)} > {tmp_path}/out 2> {tmp_path}/err; :"):
         assert wait_for(port).log == f"{tmp_path}/err"
 
 
 def test_a_deleted_log_is_read_through_the_process(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     with by_hand(f"{server(port)} > {tmp_path}/log 2>&1; :"):
         wait_for(port)
         os.unlink(tmp_path / "log")
@@ -177,14 +179,14 @@ def test_a_deleted_log_is_read_through_the_process(tmp_path) -> None:
 
 @pytest.mark.parametrize("pipeline", ["tee {}", "tee -a {} > /dev/null", "cat | tee {} | cat", "cat > {}"])
 def test_a_log_behind_pipes(tmp_path, pipeline: str) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     with by_hand(f"{server(port)} 2>&1 | {pipeline.format(tmp_path / 'log')}"):
         found = wait_for(port)
         assert (found.log_source, found.log) == ("tee", f"{tmp_path}/log")
 
 
 def test_output_that_is_lost_or_unreachable_is_explained(tmp_path) -> None:
-    ports = [fake_servers.free_port() for _ in range(2)]
+    ports = [free_port() for _ in range(2)]
     lines = [
         f"{server(ports[0])} > /dev/null 2>&1 &",
         f"{server(ports[1])} 2>&1 | cat > /dev/null &",
@@ -214,7 +216,7 @@ def test_a_process_that_is_gone_has_no_output() -> None:
 def test_a_tmux_pane(tmp_path) -> None:
     name = f"launchmon-test-{uuid.uuid4().hex[:8]}"
     tmux = ["tmux", "-L", name, "-f", "/dev/null"]
-    port, logged = fake_servers.free_port(), fake_servers.free_port()
+    port, logged = free_port(), free_port()
     environ = fake_servers.environment()
     subprocess.run([*tmux, "new-session", "-d", "-s", "work", server(port)], env=environ, check=True)
     try:
@@ -242,7 +244,8 @@ def test_a_tmux_pane(tmp_path) -> None:
         subprocess.run([*tmux, "kill-server"], check=True)
         for found in discover():
             if found.port in (port, logged):
-                os.kill(found.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it ends with its terminal
+                    os.kill(found.pid, signal.SIGKILL)
 
 
 def test_a_terminal_that_is_no_pane_is_explained() -> None:

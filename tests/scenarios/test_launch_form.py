@@ -13,9 +13,10 @@ import pytest
 from launchmon.cli.beginning import SessionLauncher
 from launchmon.cli.common import open_on
 from launchmon.connect.target import LOCAL, Target, via
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon.tui.launch.form import installed_of
 from launchmon_agent.errors import Refused
+from tests.support.ports import free_port
 
 
 @pytest.fixture(autouse=True)

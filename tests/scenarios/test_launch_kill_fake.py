@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from launchmon_agent.runs.kill import Killer, KillResult
 from launchmon_agent.runs.launch import prepare, start
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
+from tests.support.ports import free_port
 from tests.support.sessions import end_session
 from tests.support.waiting import until
 
@@ -28,7 +30,7 @@ from tests.support.waiting import until
 @contextmanager
 def launched(tmp_path, *flags: str, argv: list[str] | None = None) -> Iterator[Run]:
     """A server started as the keeper does it, by us; its port is ``Run.port``."""
-    port = fake_servers.free_port()
+    port = free_port()
     words = argv or fake_servers.command(*flags, port=port)
     plan = prepare(words, env={"PYTHONPATH": fake_servers.FAKES}, without={"hook"})
     directory = create(plan.argv, root=str(tmp_path / "runs"))
@@ -89,15 +91,13 @@ def is_listening(port: int | None) -> bool:
 def test_a_launched_server_has_its_own_session_no_terminal_and_writes_to_the_log(tmp_path) -> None:
     with launched(tmp_path) as run:
         assert run.pid is not None
-        until(lambda: is_listening(run.port))
+        until(lambda: is_listening(run.port) and "ready to roll" in Path(str(run.log)).read_text())
         row = proc.stat(run.pid)
         assert row is not None
         assert (row.session, row.pgrp) == (run.pid, run.pid)
         links = proc.fd_links(run.pid) or {}
         assert (links[0], links[1], links[2]) == ("/dev/null", run.log, run.log)
         assert (proc.environ(run.pid) or {})["SPT_NOENV"] == "1"
-        with open(str(run.log)) as file:
-            assert "ready to roll" in file.read()
 
 
 def test_a_launched_server_keeps_no_descriptor_of_ours_and_no_ignored_signal(tmp_path) -> None:
@@ -258,7 +258,7 @@ def test_compilers_and_double_forked_processes_of_a_launched_run_go_with_it(tmp_
 
 
 def test_a_script_that_starts_the_server_again_and_again(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     server = " ".join(fake_servers.command("--on-term", "drain", port=port))
     with launched(tmp_path, argv=["/bin/sh", "-c", f"while true; do {server}; done"]) as run:
         until(lambda: is_listening(port))
@@ -371,7 +371,7 @@ def find_launcher(session: int, port: int) -> int | None:
 
 def test_neighbours_of_a_foreign_run_survive(tmp_path) -> None:
     """The user's shell, another server, and a program with multiprocessing children, all in one process group."""
-    ports = [fake_servers.free_port(), fake_servers.free_port()]
+    ports = [free_port(), free_port()]
     servers = [" ".join(fake_servers.command("--tp", "2", "--no-death-signal", port=port)) for port in ports]
     train = tmp_path / "train.py"
     train.write_text(
@@ -401,7 +401,7 @@ def test_neighbours_of_a_foreign_run_survive(tmp_path) -> None:
 
 
 def test_orphans_of_a_foreign_run_whose_launcher_is_gone(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     with shell_job(
         f"{' '.join(fake_servers.command('--tp', '2', '--no-death-signal', '--die', port=port))}; sleep 600"
     ) as shell:
@@ -420,7 +420,7 @@ def test_orphans_of_a_foreign_run_whose_launcher_is_gone(tmp_path) -> None:
 
 
 def test_zombies_are_gone_and_named_if_their_parent_does_not_wait(tmp_path) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     line = f"import subprocess,time; subprocess.Popen({fake_servers.command(port=port)!r}); time.sleep(600)"
     with fake_servers.session_of(sys.executable, "-c", line) as parent:
         until(lambda: is_listening(port))

@@ -15,7 +15,8 @@ from launchmon.tui.log_reader import LogReader
 from launchmon_agent.errors import Refused
 from launchmon_agent.log.only import Only
 from tests.support.client import agent, eventually
-from tests.support.fake_servers import command, free_port, session_of
+from tests.support.fake_servers import command, session_of
+from tests.support.ports import free_port
 
 RANKS = 8
 STEPS = 20_000

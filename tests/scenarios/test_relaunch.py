@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run, Stacks
@@ -25,6 +25,7 @@ from launchmon_agent.runs.recording import happenings
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
 from tests.support.client import agent, eventually, verdict
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -127,7 +128,7 @@ async def test_a_foreign_process_on_the_port_is_named_and_nothing_is_ended() -> 
 
 async def test_a_server_that_ignores_term_and_a_stopped_rank_are_gone_before_the_next_attempt() -> None:
     async with agent() as session:
-        argv = fake_servers.command("--tp", "2", "--on-term", "ignore", "--stopped", "1", port=fake_servers.free_port())
+        argv = fake_servers.command("--tp", "2", "--on-term", "ignore", "--stopped", "1", port=free_port())
         first = await session.launch(argv=argv, env={"PYTHONPATH": fake_servers.FAKES})
         assert first.pid is not None
         until(lambda: "sglang::scheduler_TP1" in fake_servers.titles(first.pid or 0))

@@ -18,6 +18,7 @@ from launchmon_agent.events import Run
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
 from tests.support.client import agent, eventually
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -80,7 +81,7 @@ async def attached(session: Session, port: int) -> Run:
 
 @needs_tmux
 async def test_a_shell_in_a_pane_shows_the_new_server_and_the_one_after_it(shell: Tmux) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     shell.type(server(port))
     async with agent() as session:
         await attached(session, port)
@@ -104,7 +105,7 @@ async def test_a_shell_in_a_pane_shows_the_new_server_and_the_one_after_it(shell
 
 @needs_tmux
 async def test_a_pane_in_which_only_the_server_ran_stays_and_shows_the_new_one() -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     pane = Tmux(server(port))
     try:
         async with agent() as session:
@@ -119,7 +120,7 @@ async def test_a_pane_in_which_only_the_server_ran_stays_and_shows_the_new_one()
 
 @needs_tmux
 async def test_a_pane_that_is_used_for_something_else_is_left_alone(shell: Tmux) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     shell.type(f"{server(port)} &")
     async with agent() as session:
         await attached(session, port)
@@ -136,7 +137,7 @@ async def test_a_pane_that_is_used_for_something_else_is_left_alone(shell: Tmux)
 
 @needs_tmux
 async def test_a_pane_that_is_taken_meanwhile_is_left_alone(shell: Tmux) -> None:
-    port = fake_servers.free_port()
+    port = free_port()
     shell.type(server(port))
     async with agent() as session:
         await attached(session, port)
@@ -154,7 +155,7 @@ async def test_a_pane_that_is_taken_meanwhile_is_left_alone(shell: Tmux) -> None
 
 @needs_tmux
 async def test_file_and_pane_behind_a_tee_both_get_it_again(shell: Tmux, tmp_path: Path) -> None:
-    port, log = fake_servers.free_port(), tmp_path / "by-hand.log"
+    port, log = free_port(), tmp_path / "by-hand.log"
     shell.type(f"{server(port)} 2>&1 | tee {log}")
     async with agent() as session:
         await attached(session, port)
@@ -168,7 +169,7 @@ async def test_file_and_pane_behind_a_tee_both_get_it_again(shell: Tmux, tmp_pat
 
 
 async def test_a_file_is_appended_by_every_attempt_and_ends_with_it(tmp_path: Path) -> None:
-    port, log = fake_servers.free_port(), tmp_path / "by-hand.log"
+    port, log = free_port(), tmp_path / "by-hand.log"
     with fake_servers.session_of("/bin/sh", "-c", f"exec {server(port)} > {log} 2>&1"):
         async with agent() as session:
             await attached(session, port)
@@ -180,7 +181,7 @@ async def test_a_file_is_appended_by_every_attempt_and_ends_with_it(tmp_path: Pa
 
 
 async def test_what_cannot_have_the_output_again_is_said_and_stops_nothing(tmp_path: Path) -> None:
-    port, log = fake_servers.free_port(), tmp_path / "by-hand.log"
+    port, log = free_port(), tmp_path / "by-hand.log"
     with fake_servers.session_of("/bin/sh", "-c", f"exec {server(port)} > {log} 2>&1"):
         async with agent() as session:
             await attached(session, port)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon.replay.recorded import Recorded
 from launchmon.replay.session import ReplaySession
 from launchmon.report.gather import gather
@@ -26,6 +26,7 @@ from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory
 from tests.support.client import agent, eventually
 from tests.support.demo import DemoServer
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -195,10 +196,11 @@ async def test_a_replay_reads_the_log_up_to_its_moment(stuck: RunDirectory) -> N
         await session.attach(run=stuck.id)
         recorded = Recorded(await session.recording())
         replay = await asyncio.to_thread(lambda: ReplaySession(recorded, session.target, session))
-        sizes = [one for place in range(len(recorded)) if isinstance(one := recorded.event(place), Log) and one.size]
-        replay.to_time(sizes[0].at)
+        known = next(at for at in range(len(recorded)) if isinstance(one := recorded.event(at), Log) and one.size)
+        replay.to_time(recorded.time(known + 1))
         window = await replay.window("end", 50, 0)
-        assert window.size == sizes[0].size < os.path.getsize(stuck.log)
+        assert replay.model.log is not None
+        assert window.size == replay.model.log.size < os.path.getsize(stuck.log)
         assert window.lines
         assert all(line.offset < window.size for line in window.lines)
         assert not any("Bearer" in line.text for line in window.lines)

@@ -17,13 +17,14 @@ import pytest
 from launchmon.connect import Nobody
 from launchmon.connect.opening import open_pipe
 from launchmon.connect.target import LOCAL
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
 from launchmon.session import Session
 from launchmon_agent.errors import Refused
 from launchmon_agent.events import Run
 from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import RunDirectory, RunFile
 from tests.support.client import agent, eventually, phases, verdict
+from tests.support.ports import free_port
 
 SPEED = 8.0
 

@@ -15,6 +15,7 @@ from launchmon.connect.target import Target
 from launchmon.session import Session
 from tests.support import fake_servers
 from tests.support.client import agent, eventually
+from tests.support.ports import free_port
 from tests.support.sshd import ClientHome, Sshd, needs_sshd
 from tests.support.waiting import until
 
@@ -76,9 +77,7 @@ async def test_arguments_variables_and_paths_arrive_to_the_byte(box: Sshd, where
 async def test_a_log_at_a_path_of_any_bytes_is_read(box: Sshd, where: Target, tmp_path: Path) -> None:
     log = tmp_path / os.fsdecode(b"a 'log' \xfe\n.txt")
     log.write_text("line one\nline two\n")
-    with fake_servers.session_of(
-        *fake_servers.command(port=fake_servers.free_port()), env=fake_servers.environment()
-    ) as server:
+    with fake_servers.session_of(*fake_servers.command(port=free_port()), env=fake_servers.environment()) as server:
         async with agent(where) as session:
             await session.attach(pid=server.pid, log=str(log))
             assert await log_text(session) == "line one\nline two"
@@ -86,9 +85,7 @@ async def test_a_log_at_a_path_of_any_bytes_is_read(box: Sshd, where: Target, tm
 
 async def test_nothing_is_left_of_an_agent_that_only_watched(box: Sshd, where: Target) -> None:
     before = files(box.login_home), files(box.sockets)
-    with fake_servers.session_of(
-        *fake_servers.command(port=fake_servers.free_port()), env=fake_servers.environment()
-    ) as server:
+    with fake_servers.session_of(*fake_servers.command(port=free_port()), env=fake_servers.environment()) as server:
         async with agent(where) as session:
             assert session.hello is not None
             watcher = psutil.Process(session.hello.pid)

@@ -19,6 +19,7 @@ from launchmon.connect import Nobody
 from launchmon.connect.ssh import open_channel
 from launchmon.connect.ssh.channel import SshChannel
 from launchmon_agent.errors import Refused
+from launchmon_agent.runs.sockets import answers
 from tests.support.sshd import USER, ClientHome, Sshd, make_key, needs_sshd
 
 pytestmark = needs_sshd
@@ -62,7 +63,7 @@ def agent(home: ClientHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = Path("/tmp") / f"lm-agent-{os.getpid()}"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
     try:
-        while not path.exists():
+        while not answers(str(path)):
             assert process.poll() is None
         monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
         yield path
@@ -408,6 +409,7 @@ async def test_a_closed_port_a_silent_one_and_no_host_are_told_apart(home: Clien
         home.config.write_text("ConnectTimeout 1\n")
         refused = await refusal(f"127.0.0.1:{closed}")
         assert "did not answer within 1 s" in refused.what
+    home.config.write_text("")
     refused = await refusal("no-such-host.invalid")
     assert refused.what == "there is no host no-such-host.invalid"
 

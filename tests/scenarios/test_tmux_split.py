@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from launchmon.demo.scenarios import demo_command, free_port
+from launchmon.demo.scenarios import demo_command
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -56,19 +57,19 @@ def test_the_server_s_output_stands_beside_launchmon(tmux: Tmux) -> None:
     argv, env = demo_command("healthy", free_port(), speed=8.0)
     changes = [word for name, value in env.items() for word in ("--env", f"{name}={value}")]
     tmux.type(*LAUNCHMON, "launch", "--split", "--name", "mine", *changes, "--", *argv)
-    until(lambda: len(tmux.panes("pane_id")) == 2)
+    until(lambda: len(tmux.panes("pane_id")) == 2, 60)
     mine, output = tmux.panes("pane_id")
     side_by_side = len(set(tmux.panes("pane_top"))) == 1
     assert side_by_side == (int(tmux.ask("display", "-p", "#{window_width}")) == 200)
-    until(lambda: "server_args" in tmux.ask("capture-pane", "-p", "-S", "-200", "-t", output))
+    until(lambda: "server_args" in tmux.ask("capture-pane", "-p", "-S", "-200", "-t", output), 60)
     until(lambda: "mine" in tmux.text(mine))
-    assert tmux.panes("pane_title")[1] == "output of mine"
+    until(lambda: tmux.panes("pane_title")[1] == "output of mine")
     assert tmux.panes("pane_active") == ["1", "0"]
-    until(lambda: tmux.panes("pane_title")[0] == "mine: ready - launchmon")
+    until(lambda: tmux.panes("pane_title")[0] == "mine: ready - launchmon", 60)
     tmux.ask("send-keys", "-t", mine, "k")
-    until(lambda: "Kill mine?" in tmux.text(mine))
+    until(lambda: "force at once" in tmux.text(mine))  # the plan is there: before that ! does nothing
     tmux.ask("send-keys", "-t", mine, "!")
-    until(lambda: "the server has ended" in tmux.text(output))
+    until(lambda: "the server has ended" in tmux.text(output), 60)
     until(lambda: tmux.panes("pane_dead") == ["0", "1"])
     tmux.ask("send-keys", "-t", mine, "C-c")
     until(lambda: tmux.panes("pane_current_command")[0] == "sh")

@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from launchmon.demo.scenarios import free_port
 from launchmon.session import Session
 from launchmon_agent.events import Verdict
 from launchmon_agent.runs import directory
 from launchmon_agent.sensors import proc
 from tests.support import fake_install, orphans
 from tests.support.client import agent, eventually, verdict
+from tests.support.ports import free_port
 
 MISSPELT = ("--mem-fraction-statc", "0.8")
 TAKEN = "torch.distributed.DistNetworkError: The server socket failed to listen. port: {port}, name: EADDRINUSE"

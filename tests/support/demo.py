@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from typing import Any
 import psutil
 
 from launchmon.demo.gpus import VARIABLE
-from launchmon.demo.scenarios import free_port
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -104,7 +105,8 @@ class DemoServer:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
         for survivor in self.survivors():
-            survivor.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # ranks follow their launcher by themselves
+                survivor.kill()
         until(lambda: not self.survivors())
 
 

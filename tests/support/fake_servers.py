@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +12,6 @@ from launchmon_agent.sensors import proc
 from tests.support.sessions import end_session
 
 FAKES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fakes")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def command(*flags: str, port: int) -> list[str]:

@@ -16,7 +16,7 @@ from launchmon_agent.runs import directory
 from launchmon_agent.runs.directory import ProcessId, RunDirectory, RunFile
 from launchmon_agent.runs.sockets import answers
 from launchmon_agent.sensors import proc
-from tests.support.fake_servers import free_port
+from tests.support.ports import free_port
 from tests.support.raw_agent import RawAgent
 from tests.support.waiting import until
 from tests.support.witness import Witness

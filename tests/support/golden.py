@@ -18,8 +18,8 @@ from launchmon.demo.scenarios import demo_command
 from launchmon_agent import __version__
 from launchmon_agent.machine import boot_id
 from launchmon_agent.runs.directory import RunDirectory
-from tests.support.fake_servers import free_port
 from tests.support.fault_rig import fault_rig
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 VERSIONS = Path(__file__).parents[1] / "recordings" / "versions"

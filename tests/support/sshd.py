@@ -13,7 +13,6 @@ import contextlib
 import getpass
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from types import TracebackType
 import psutil
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 PROGRAM = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -90,7 +90,7 @@ class Sshd:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.address = address
-        self.port = port or _free_port(address)
+        self.port = port or free_port(address)
         self.login_home = directory / "login-home"
         self.login_home.mkdir(mode=0o700)
         self.sockets = Path(tempfile.mkdtemp(prefix="lm-"))  # a short path, since a socket's is limited
@@ -209,14 +209,6 @@ def make_key(path: Path, passphrase: str = "", kind: str = "ed25519") -> Path:
         stdin=subprocess.DEVNULL,
     )
     return path
-
-
-def _free_port(address: str) -> int:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as held:
-        held.bind((address, 0))
-        port: int = held.getsockname()[1]
-        return port
 
 
 def _name(process: psutil.Process) -> str:

@@ -17,12 +17,13 @@ from launchmon_agent.preflight.facts import Lock, Model
 from launchmon_agent.preflight.look import at_once, look
 from launchmon_agent.runs.launch import Plan, prepare
 from tests.support import fake_servers
+from tests.support.ports import free_port
 
 
 def plan(model: Path | str, *flags: str, **env: str) -> Plan:
     argv = (sys.executable, "-m", "sglang.launch_server", "--model-path", str(model), *flags)
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": fake_servers.FAKES, "HOME": "/nonexistent", **env}
-    return prepare((*argv, "--port", str(fake_servers.free_port())), environ=environ)
+    return prepare((*argv, "--port", str(free_port())), environ=environ)
 
 
 @pytest.fixture

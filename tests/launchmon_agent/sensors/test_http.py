@@ -229,13 +229,14 @@ def test_garbage_is_said_to_be_garbage(behaviour: Behaviour) -> None:
     assert found.error == f"what listens on port {one.port} does not speak HTTP"
 
 
-def test_a_server_that_never_answers(impatient: None) -> None:
+def test_a_server_that_never_answers(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with peer(until_gone) as one:
         server = sensor(one.port, metrics=True)
         found = server.sample(1.0)
         assert (found.listening, found.model_info, found.ready, found.error) == (True, 0, 0, None)
-        assert one.paths == ["/ready", "/model_info"]
+        until(lambda: one.paths == ["/ready", "/model_info"])
         one.behaviour = UP
+        monkeypatch.undo()
         assert server.sample(1.0 + ASK_S).ready == 200
 
 
