@@ -258,7 +258,8 @@ class _Reader:
         for look in range(looks):
             if look:
                 time.sleep(_SETTLE_S)
-            if "T" in tasks.states(self._pid):  # not t: that is somebody else's debugger, which has come meanwhile
+            # Not t: that is somebody else's debugger, which has come meanwhile.
+            if "T" in tasks.states(self._pid) or tasks.stop_pending(self._pid):
                 handle = Handle.open(self._pid, self._process.start_time)
                 if handle is None:
                     return False

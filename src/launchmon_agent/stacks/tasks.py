@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 
 from launchmon_agent.events import Frame
 from launchmon_agent.sensors import proc
@@ -62,6 +63,15 @@ def states(pid: int) -> str:
     """The state of each thread, as in ``"SSSRS"``. Empty when the process is gone."""
     rows = (proc.stat_of(f"{proc.PROC}/{pid}/task/{tid}") for tid in thread_ids(pid))
     return "".join(row.state for row in rows if row is not None)
+
+
+def stop_pending(pid: int) -> bool:
+    """Whether a SIGSTOP waits for a thread to run. SIGCONT takes it away before it has stopped anything (signal(7))."""
+    for tid in thread_ids(pid):
+        for line in (proc.read(f"{proc.PROC}/{pid}/task/{tid}/status") or b"").splitlines():
+            if line.startswith((b"SigPnd:", b"ShdPnd:")) and int(line.split()[1], 16) >> (signal.SIGSTOP - 1) & 1:
+                return True
+    return False
 
 
 def _frames(folder: str) -> tuple[Frame, ...]:
