@@ -86,6 +86,12 @@ class Report:
 
     def write(self, gpus: list[dict[str, Any]]) -> None:
         """Replace the file as a whole, making its directory (private) where that is missing."""
+        try:
+            self._write(gpus)
+        except FileNotFoundError:  # the driver before has just removed the directory
+            self._write(gpus)
+
+    def _write(self, gpus: list[dict[str, Any]]) -> None:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         draft = f"{self._path}.{os.getpid()}"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
