@@ -196,7 +196,8 @@ class Line:
         """Raises :class:`Refused`, :class:`Gone`, :class:`Cut`, and when it was broken off for another one."""
         attempt = asyncio.create_task(self._return())
         try:
-            if await first(asyncio.wait({attempt}), self._now.wait(), awoken(self.clock)):
+            broken_off = await first(asyncio.wait({attempt}), self._now.wait(), awoken(self.clock)) > 0
+            if broken_off and not attempt.done():
                 self._now.set()
                 raise _BrokenOffError
             return await attempt
@@ -209,17 +210,18 @@ class Line:
         returning = asyncio.create_task(self._come_back(conversation))
         ended = asyncio.create_task(conversation.over())
         try:
-            await asyncio.wait({returning, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not returning.done():
-                raise Cut(ended.result())
-            await returning
+            try:
+                await asyncio.wait({returning, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if not returning.done():
+                    raise Cut(ended.result())
+                await returning
+            finally:
+                returning.cancel()
+                ended.cancel()
+                await asyncio.gather(returning, ended, return_exceptions=True)
         except BaseException:
             self._drop(conversation)
             raise
-        finally:
-            returning.cancel()
-            ended.cancel()
-            await asyncio.gather(returning, ended, return_exceptions=True)
         self._conversation = conversation
         self._set(Link("live", since=self.clock.wall()))
         return conversation
