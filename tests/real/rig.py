@@ -49,7 +49,7 @@ class Server:
     def pid(self) -> int:
         return self.process.pid
 
-    def wait_for(self, text: bytes, seconds: float = 180) -> float:
+    def wait_for(self, text: bytes, seconds: float = 300) -> float:
         """Waits until the log holds ``text`` and gives the time when it was seen. Fails when the server ends before."""
         deadline = time.monotonic() + seconds
         while True:
@@ -62,7 +62,7 @@ class Server:
                 raise AssertionError(f"no {text!r} within {seconds:.0f} s; the last lines:\n{self.tail()}")
             time.sleep(0.1)
 
-    def wait_ready(self, seconds: float = 180) -> float:
+    def wait_ready(self, seconds: float = 300) -> float:
         return self.wait_for(READY_LINE, seconds)
 
     def tail(self, lines: int = 30) -> str:

@@ -14,7 +14,7 @@ from launchmon_agent.sensors.heartbeat import HeartbeatSensor
 from tests.real.rig import Rig
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
 
 STUCK_S = 3.0
 

@@ -73,6 +73,7 @@ async def test_a_server_started_by_hand_is_attached_to_while_it_starts(
         assert {row.rank: row.pid for row in session.model.rank_rows()} == server.ranks()
         assert session.model.run is not None and session.model.run.engine_version == "0.5.23"
         victim = session.model.rank_rows()[-1]
+        assert victim.pid
         os.kill(victim.pid, signal.SIGKILL)
         await eventually(lambda: verdict(session) == "crashed")
         assert session.model.verdict is not None and session.model.verdict.blames == (victim.rank,)

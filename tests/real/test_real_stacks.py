@@ -17,7 +17,7 @@ from tests.real.rig import Rig, Server
 from tests.support.ports import free_port
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
 
 STUCK = "TP1:sglang.srt.model_loader.loader:DefaultModelLoader.load_model:lock"
 
@@ -56,7 +56,7 @@ def test_a_rank_stuck_in_the_loader_is_first_and_all_are_explained(rig: Rig) -> 
     server = start(rig)
     take = dumper_of(server)
     expected = [("TP1", "loading"), ("TP0", "load-barrier"), ("launcher", "wait-for-ready")]
-    until(lambda: meanings(merge(take())) == expected, 180)
+    until(lambda: meanings(merge(take())) == expected, 300)
 
     earlier, later = take(), take()
     merged = merge(later, [earlier])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.real.rig import Rig
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(500)]
 
 
 def test_one_rank_gets_ready_serves_and_is_ended(rig: Rig) -> None:

@@ -136,6 +136,7 @@ async def test_a_rank_that_is_killed_is_a_crash_that_blames_it() -> None:
     async with agent() as session:
         await launch(session, "seed")
         await eventually(lambda: session.model.phases.run_phase() == "kv-pool")
+        await eventually(lambda: all(row.pid for row in session.model.rank_rows()))
         victim = session.model.rank_rows()[3]
         os.kill(victim.pid, signal.SIGKILL)
         await eventually(lambda: verdict(session) == "crashed")

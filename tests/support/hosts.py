@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -98,12 +99,25 @@ class Host:
         return None
 
 
+def _free_net() -> tuple[socket.socket, int]:
+    """A number that no other test of this machine has, while the socket is open."""
+    for number in range(250):
+        held = socket.socket(socket.AF_UNIX)
+        try:
+            held.bind(f"\0launchmon-test-net-{number}")
+        except OSError:
+            held.close()
+            continue
+        return held, number
+    raise OSError("a test has each of the 250 networks")
+
+
 class Hosts:
     """``count`` hosts named ``node0`` … on a bridge of their own; this machine has the address ``.254`` there."""
 
     def __init__(self, count: int) -> None:
-        number = os.getpid() % 250
         self._bridge = f"lmb{os.getpid()}"
+        self._held, number = _free_net()
         self._net = f"10.213.{number}"
         self._count = count
         self.hosts: list[Host] = []
@@ -129,6 +143,7 @@ class Hosts:
             host.end()
         with suppress(subprocess.CalledProcessError):
             _ip("link", "delete", self._bridge)
+        self._held.close()
 
 
 def _ip(*words: str) -> None:

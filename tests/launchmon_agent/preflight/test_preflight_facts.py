@@ -148,7 +148,8 @@ def test_py_spy_is_looked_for_where_sglang_looks(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- together
 
 
-def test_everything_together(model: Path) -> None:
+def test_everything_together(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look_module, "PATIENCE_S", 30.0)
     index(model, "a.safetensors")
     found = {one.id: one for one in look(plan(model, "--tp", "3", RANK="0"))}
     assert {"heads", "shards", "inherited"} <= set(found)
