@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from launchmon_agent import tmux
@@ -39,7 +39,7 @@ def find_output(pid: int, panes: list[Pane] | None = None) -> Output:
     links = proc.fd_links(pid)
     if links is None:
         return _none(f"the descriptors of process {pid} cannot be read: it belongs to another user, or is gone")
-    answers = [_follow(pid, descriptor, panes, hops=0) for descriptor in (2, 1) if descriptor in links]
+    answers = [_follow(pid, descriptor, panes, hops=0) for descriptor in _written(pid, links)]
     if not answers:
         return _none("its stdout and stderr are closed")
     return next((answer for answer in answers if answer.source != "none"), answers[0])
@@ -49,8 +49,14 @@ def all_outputs(pid: int) -> list[Output]:
     """Every place that the output of a process reaches, through any number of ``tee``: each file and pane once."""
     links = proc.fd_links(pid) or {}
     panes = tmux_panes(pid)
-    found = [one for descriptor in (2, 1) if descriptor in links for one in _reached(pid, descriptor, panes, hops=0)]
+    found = [one for descriptor in _written(pid, links) for one in _reached(pid, descriptor, panes, hops=0)]
     return list(dict.fromkeys(found))
+
+
+def _written(pid: int, links: Mapping[int, str]) -> list[int]:
+    """stderr and stdout, as far as they are open for writing: the number of a closed one is given to the next file that
+    the process reads, such as a library or its configuration."""
+    return [descriptor for descriptor in (2, 1) if descriptor in links and _access(pid, descriptor) != os.O_RDONLY]
 
 
 def _reached(pid: int, descriptor: int, panes: list[Pane], hops: int) -> Iterator[Output]:

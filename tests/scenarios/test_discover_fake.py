@@ -12,12 +12,13 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from launchmon_agent.discover import Found, discover
 from launchmon_agent.installed import sglang_version
-from launchmon_agent.output import find_output
+from launchmon_agent.output import all_outputs, find_output
 from launchmon_agent.runs.directory import ProcessId, create
 from launchmon_agent.sensors import proc
 from tests.support import fake_servers
@@ -204,6 +205,14 @@ def test_closed_outputs_are_explained() -> None:
     with fake_servers.session_of("/bin/sh", "-c", "exec sleep 600 >&- 2>&-") as process:
         until(lambda: proc.cmdline(process.pid)[:1] == ["sleep"])
         assert "closed" in (find_output(process.pid).note or "")
+
+
+def test_files_that_it_reads_where_its_outputs_were_are_no_log(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("quiet = true")
+    with fake_servers.session_of("/bin/sh", "-c", f"exec sleep 600 1<{tmp_path}/config 2<{tmp_path}/config") as process:
+        until(lambda: proc.cmdline(process.pid)[:1] == ["sleep"])
+        assert "closed" in (find_output(process.pid).note or "")
+        assert all_outputs(process.pid) == []
 
 
 def test_a_process_that_is_gone_has_no_output() -> None:
