@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from launchmon.demo.scenarios import demo_command
+from launchmon_agent.runs.directory import runs
+from launchmon_agent.sensors import proc
 from tests.support.ports import free_port
 from tests.support.waiting import until
 
@@ -51,6 +54,9 @@ def tmux(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
     one = Tmux(tmp_path, request.param)
     yield one
     one.ask("kill-server")
+    for _, file in runs(str(tmp_path / "launchmon" / "runs")):  # of a test that failed halfway
+        if file.server is not None and proc.alive(file.server.pid, file.server.start_time):
+            os.kill(file.server.pid, signal.SIGKILL)  # its ranks follow by themselves
 
 
 def test_the_server_s_output_stands_beside_launchmon(tmux: Tmux) -> None:
