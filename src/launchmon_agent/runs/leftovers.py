@@ -17,9 +17,12 @@ from launchmon_agent.sensors import proc
 SHM = "/dev/shm"  # noqa: S108 - only looked at
 
 _WITH_PID = re.compile(
-    r"^(?:sgl_shm_mq|sglang_\w+?|torch|nccl|psm|cuda\.shm|sem\.mp)[-_.](?:\w*?[-_.])?(?P<pid>\d+)(?:[-_.]|$)"
+    r"^(?:sgl_shm_mq|sglang_\w+?|torch|nccl|psm|cuda\.shm)[-_.](?:\w*?[-_.])??(?P<pid>\d+)(?:[-_.]|$)"
 )
-"""Names in /dev/shm that carry their maker's pid: ``sgl_shm_mq_4711_ab12`` (0.5.14+), ``torch_4711_…``."""
+"""Names in /dev/shm that carry their maker's pid: ``sgl_shm_mq_4711_ab12`` (0.5.14+), ``torch_4711_…``.
+
+Not those of multiprocessing's semaphores, ``sem.mp-`` and eight random characters, which may look so.
+"""
 
 
 def shm_in_use(pids: Iterable[int], shm: str = SHM) -> set[str]:
