@@ -60,6 +60,12 @@ def ensure(directory: RunDirectory) -> bool:
     return True
 
 
+def answer(directory: RunDirectory) -> bool:
+    """Whether a keeper of this run listens now."""
+    file = directory.read()
+    return file is not None and file.socket is not None and answers(file.socket)
+
+
 def _once_started(directory: RunDirectory) -> RunFile | None:
     """``run.json``, which names no server for a moment after it was made."""
     until = time.monotonic() + OTHER_S

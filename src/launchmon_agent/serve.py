@@ -34,7 +34,7 @@ from launchmon_agent.hello import hello
 from launchmon_agent.peer import Peer
 from launchmon_agent.redaction import redacted
 from launchmon_agent.relaunching import Relauncher
-from launchmon_agent.relay import Relay
+from launchmon_agent.relay import AGAIN_S, TRIES, Relay
 from launchmon_agent.runs.attempts import ledger_of
 from launchmon_agent.runs.directory import RunDirectory
 from launchmon_agent.runservice import OPERATIONS, RunService
@@ -250,14 +250,17 @@ class Agent:
     async def _follow_directory(self, directory: RunDirectory) -> Any:
         """Through the keeper, starting one for a run that lost it; a run that has ended is read from its files."""
         await self._choose(directory)
-        if await asyncio.to_thread(keepers.ensure, directory):
+        tries = TRIES
+        while await asyncio.to_thread(keepers.ensure, directory):
             relay = Relay(directory, self._peer.send, self._peer.close)
             try:
                 run = await relay.open()
             except Refused:
                 await relay.close()
-                if await asyncio.to_thread(keepers.ensure, directory):
+                tries -= 1
+                if not tries or await asyncio.to_thread(keepers.answer, directory):
                     raise
+                await asyncio.sleep(AGAIN_S)  # the keeper is ending: then there is another, or the run is over
             else:
                 self._relay = relay
                 return run

@@ -216,6 +216,22 @@ def test_a_keeper_that_is_asked_to_end_leaves_the_server(rig: FaultRig) -> None:
     rig.assert_followed_to_the_end(place)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_who_comes_while_a_keeper_is_ending_gets_another(rig: FaultRig, number: signal.Signals) -> None:
+    agent = rig.start_agent()
+    place = rig.launch(agent)
+    client_killed(agent)
+    old = rig.keeper(place)
+    later = rig.start_agent()
+    os.kill(old.pid, number)
+    assert later.ask("attach", run=place.id)["pid"] == rig.server(place).pid
+    until(lambda: not proc.alive(old.pid, old.start_time))
+    until(lambda: rig.keeper(place) != old)
+    rig.assert_kept(place)
+    client_killed(later)
+    rig.assert_followed_to_the_end(place)
+
+
 @pytest.mark.parametrize("step", ["asked", "ended"])
 def test_a_relaunch_of_a_run_of_somebody_else_is_carried_to_its_end_too(rig: FaultRig, step: str) -> None:
     """There is no keeper yet: the agent that watches it is all there is."""
