@@ -37,8 +37,8 @@ class TerminalAsker:
                 return None
             try:
                 lines = [printable(line) for line in prompt.splitlines()]
-                os.write(terminal, "\n".join(lines).encode() + b" ")
                 with _without_echo(terminal) if secret else contextlib.nullcontext():
+                    os.write(terminal, "\n".join(lines).encode() + b" ")  # an answer may follow at once
                     answer = await _line(terminal)
                 if secret or answer is None:
                     os.write(terminal, b"\n")
