@@ -21,6 +21,7 @@ _HOPS = 5
 """Longest pipeline that is followed: ``server | ts | sed … | tee log``."""
 _UNIT = re.compile(r"/([^/]+\.(?:service|scope))$", re.MULTILINE)
 _ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
+_WRITING = (os.O_WRONLY, os.O_RDWR)
 _PANE_FORMAT = "#{pane_tty}\t#{pane_id}\t#{session_name}:#{window_index}.#{pane_index}"
 
 
@@ -56,7 +57,7 @@ def all_outputs(pid: int) -> list[Output]:
 def _written(pid: int, links: Mapping[int, str]) -> list[int]:
     """stderr and stdout, as far as they are open for writing: the number of a closed one is given to the next file that
     the process reads, such as a library or its configuration."""
-    return [descriptor for descriptor in (2, 1) if descriptor in links and _access(pid, descriptor) != os.O_RDONLY]
+    return [descriptor for descriptor in (2, 1) if descriptor in links and _access(pid, descriptor) in _WRITING]
 
 
 def _reached(pid: int, descriptor: int, panes: list[Pane], hops: int) -> Iterator[Output]:
@@ -186,7 +187,7 @@ def _files_written(pid: int) -> Iterator[tuple[str, str]]:
     """(place in /proc, path) of the regular files that a process like ``tee`` or ``cat >`` has open for writing."""
     for descriptor, target in sorted((proc.fd_links(pid) or {}).items()):
         place = f"{proc.PROC}/{pid}/fd/{descriptor}"
-        if descriptor != 2 and target.startswith("/") and _access(pid, descriptor) in (os.O_WRONLY, os.O_RDWR):
+        if descriptor != 2 and target.startswith("/") and _access(pid, descriptor) in _WRITING:
             try:
                 if stat.S_ISREG(os.stat(place).st_mode):
                     yield place, target
