@@ -39,7 +39,7 @@ def test_what_does_not_answer_or_fails_is_told_and_keeps_nobody(monkeypatch: pyt
     def fails() -> Capability:
         raise ValueError("no such thing")
 
-    monkeypatch.setattr(doctor, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(doctor, "PATIENCE_S", 3.0)
     monkeypatch.setattr(doctor, "nvml", hangs)
     monkeypatch.setattr(doctor, "tmux", fails)
     states = {one["id"]: one["state"] for one in doctor.examine()}

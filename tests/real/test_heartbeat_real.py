@@ -32,13 +32,15 @@ def test_idle_stopped_and_continued(rig: Rig) -> None:
         (only,) = sensor.sample(time.time(), processes).beats
         return only
 
+    def is_young(now: Beat) -> bool:
+        return now.age_s is not None and now.age_s < 0.5
+
     assert (beat().rank, beat().initialised) == ("TP0", True)
-    until(lambda: (beat().age_s or 0.0) < 0.5)
-    assert (beat().running, beat().waiting) == (0, 0)
+    until(lambda: is_young(now := beat()) and (now.running, now.waiting) == (0, 0))
 
     os.kill(ranks["TP1"], signal.SIGSTOP)
     try:
         until(lambda: (beat().age_s or 0.0) > STUCK_S)
     finally:
         os.kill(ranks["TP1"], signal.SIGCONT)
-    until(lambda: (beat().age_s or 0.0) < 0.5)
+    until(lambda: is_young(beat()))

@@ -42,7 +42,7 @@ def dumper_of(server: Server) -> Callable[..., Stacks]:
 
     def take(hook: str | None = None, program: str | None = None, native: bool = False) -> Stacks:
         processes = sensor.sample(time.time(), None).processes
-        return Dumper(run, processes, hook=hook, program=program).dump(native=native)
+        return Dumper(run, processes, hook=hook, program=program, limit_s=60.0).dump(native=native)
 
     return take
 

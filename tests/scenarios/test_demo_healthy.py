@@ -114,7 +114,7 @@ def test_processes_have_sglangs_titles_only_after_their_imports(tmp_path: Path) 
         titles = {"sglang::scheduler_TP0", "sglang::scheduler_TP1", "sglang::detokenizer"}
         until(lambda: set(server.titles()) == titles)
         rank = server.titles()["sglang::scheduler_TP1"]
-        assert Path(f"/proc/{rank.pid}/comm").read_text() == "sglang::schedul\n"
+        until(lambda: Path(f"/proc/{rank.pid}/comm").read_text() == "sglang::schedul\n")
     finally:
         server.end()
 

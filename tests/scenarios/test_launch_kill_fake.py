@@ -154,6 +154,7 @@ def test_a_program_the_kernel_refuses_is_said(tmp_path) -> None:
 def test_the_plan_lists_what_would_die_and_signals_nobody(tmp_path) -> None:
     with launched(tmp_path, "--tp", "2") as run:
         wait_for_titles(run, "sglang::scheduler_TP0", "sglang::scheduler_TP1", "sglang::detokenizer")
+        until(lambda: is_listening(run.port))
         plan = Killer(run).plan()
         assert plan.launcher == run.pid
         roles = [(one.role, one.rank) for one in plan.processes]

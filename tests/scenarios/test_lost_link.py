@@ -206,7 +206,7 @@ async def test_a_server_that_ends_while_the_link_is_down_is_seen_to_have_ended(l
 
 async def test_the_verb_that_waits_outlives_the_link(link: LinkProcess) -> None:
     async with agent() as beside:
-        run = await launch(beside, "healthy", speed=2.0)
+        run = await launch(beside, "healthy", speed=1.0)  # the verb has to be there well before it is ready
         waiting = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", "from launchmon.cli import main; main()"),
             *("wait", "--via", link.prefix, run.id),

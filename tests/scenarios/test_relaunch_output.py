@@ -141,6 +141,7 @@ async def test_a_pane_that_is_taken_meanwhile_is_left_alone(shell: Tmux) -> None
     shell.type(server(port))
     async with agent() as session:
         await attached(session, port)
+        shell.clear()
         await session.relaunch(set={"NCCL_DEBUG": "INFO"})
         until(lambda: READY in shell.text())
         shell.run("send-keys", "-t", "work", "C-c")

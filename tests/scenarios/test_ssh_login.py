@@ -511,11 +511,11 @@ async def test_a_password_is_asked_for_three_times_and_not_at_all_of_nobody(home
 
 
 async def test_time_to_think_is_not_counted(home: ClientHome) -> None:
-    home.config.write_text("ConnectTimeout 1\n")
+    home.config.write_text("ConnectTimeout 4\n")
 
     class Slow(Person):
         async def ask(self, prompt: str, *, secret: bool) -> str | None:
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(4.5)
             return await super().ask(prompt, secret=secret)
 
     async with strange(home, password="sesame") as spec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -117,7 +118,7 @@ def test_the_one_that_holds_the_lock_stands_out_of_those_in_the_barrier(made: Ra
     said = text(merged)
     assert said.index("TP5  1 of 8  unchanged ×2") < said.index("TP0-4,6-7  7 of 8  unchanged ×2")
     assert len({dump.id for dump in taken}) == 3
-    assert [made.state(who) for who in made.children] == ["S"] * 8
+    until(lambda: [made.state(who) for who in made.children] == ["S"] * 8)
 
 
 def test_one_that_works_has_moved(made: Ranks) -> None:
@@ -245,7 +246,7 @@ def test_one_that_hangs_is_ended_in_time_and_what_it_stopped_goes_on(
     (stack,) = Dumper(RUN, [process], program=fake_pyspy(tmp_path, body), limit_s=4.0).dump().stacks
     assert stack.continued
     until(lambda: made.state("TP0") == "S")
-    assert "did not answer within 4 s" in (stack.problem or "") and "continued" in (stack.problem or "")
+    assert re.search(r"did not answer within [34] s", stack.problem or "") and "continued" in (stack.problem or "")
     assert stack.means == "proc" and stack.threads
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "hung").read_text()), 0)

@@ -203,7 +203,7 @@ def test_a_process_answers_and_goes_on(made: Ranks, tmp_path: Path) -> None:
         answer = hooked.dump(process.pid, process.start_time, home(tmp_path), 5)
         assert [frame.function for frame in answer.threads[0].frames] == ["wait_for_peers", "<module>"]
         assert answer.python == f"{sys.version_info[0]}.{sys.version_info[1]}"
-    assert made.state("TP0") == "S"
+    until(lambda: made.state("TP0") == "S")
     assert os.stat(os.path.join(home(tmp_path), f"{process.pid}.txt")).st_size < 100, "answers are not kept"
 
 

@@ -48,7 +48,7 @@ class DemoServer:
 
     @property
     def log(self) -> str:
-        return self.log_path.read_text(encoding="utf-8")
+        return self.log_path.read_text(encoding="utf-8", errors="replace")
 
     @property
     def lines(self) -> list[str]:
