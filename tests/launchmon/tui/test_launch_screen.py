@@ -35,6 +35,7 @@ class Home:
         self.refusal: Refused | None = None
         self.demo = fake.seed()
         self.runs: list[Found] = []
+        self.there: list[Found] = []
 
     async def begin(self, place: Place | None, _: Asker) -> FakeLauncher:
         self.places.append(place)
@@ -51,7 +52,9 @@ class Home:
         return self.runs
 
     async def pick_there(self, _: Place, __: Asker) -> list[Found]:
-        return []
+        if self.refusal is not None:
+            raise self.refusal
+        return self.there
 
     async def attach(self, _: Found, __: Asker) -> FakeSession:
         return self.demo
@@ -137,6 +140,17 @@ async def test_after_a_demo_that_did_not_start_no_other_run_is_stopped_with_the_
         assert isinstance(rig.app.screen, RunScreen)
         await rig.press("q")
         assert home.demo.killed == []
+
+
+async def test_of_a_list_that_can_no_longer_be_had_nothing_is_opened() -> None:
+    home = Home()
+    home.there = [Found(f"there {number}", number, pid=number) for number in range(3)]
+    async with home.shown() as rig:
+        await rig.press("up", "enter", "down", "down")
+        assert "there 2" in next(row for row in rig.text("home-list").splitlines() if "▶" in row)
+        home.refusal = Refused("gpu7 did not answer")
+        await rig.press("r", "enter")
+        assert not isinstance(rig.app.screen, RunScreen)
 
 
 async def test_a_launch_is_begun_on_this_machine_or_on_the_one_that_is_selected() -> None:

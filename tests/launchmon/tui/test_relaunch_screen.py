@@ -427,13 +427,13 @@ async def test_a_second_yes_starts_nothing_once_the_attempt_has_started() -> Non
 async def test_an_answer_about_a_change_that_was_given_up_closes_no_other_prompt() -> None:
     async with running(fake.seed()) as rig:
         screen = await opened(rig, "a")
-        await type_in(rig, "--dp 2")
+        await type_in(rig, "--tp 4")
         gate = rig.session.plan_gate = asyncio.Event()
         await rig.pilot.press("enter", "escape", "a")
         gate.set()
         await rig.settle()
         assert screen.query_one("#relaunch-prompt").display
-        assert "--dp" not in listed(screen)
+        assert "--tp=4" not in screen.draft.words
 
 
 async def test_closing_does_not_stop_what_has_begun() -> None:
