@@ -49,7 +49,7 @@ def ensure(directory: RunDirectory) -> bool:
         return False
     over = not proc.alive(file.server.pid, file.server.start_time)
     if file.keeper is not None and proc.alive(file.keeper.pid, file.keeper.start_time):
-        return not over or (file.socket is not None and answers(file.socket))  # one that is leaving answers no more
+        return not over or answered(directory)  # one that is leaving answers no more
     if over:
         return False
     try:
@@ -60,7 +60,7 @@ def ensure(directory: RunDirectory) -> bool:
     return True
 
 
-def answer(directory: RunDirectory) -> bool:
+def answered(directory: RunDirectory) -> bool:
     """Whether a keeper of this run listens now."""
     file = directory.read()
     return file is not None and file.socket is not None and answers(file.socket)
@@ -68,12 +68,9 @@ def answer(directory: RunDirectory) -> bool:
 
 def _once_started(directory: RunDirectory) -> RunFile | None:
     """``run.json``, which names no server for a moment after it was made."""
-    until = time.monotonic() + OTHER_S
     while True:
         file = directory.read()
-        if file is None or file.server is not None:
-            return file
-        if time.monotonic() >= until or not 0 <= time.time() - file.created < OTHER_S:
+        if file is None or file.server is not None or not 0 <= time.time() - file.created < OTHER_S:
             return file
         time.sleep(0.05)
 

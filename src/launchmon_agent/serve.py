@@ -258,7 +258,7 @@ class Agent:
             except Refused:
                 await relay.close()
                 tries -= 1
-                if not tries or await asyncio.to_thread(keepers.answer, directory):
+                if not tries or await asyncio.to_thread(keepers.answered, directory):
                     raise
                 await asyncio.sleep(AGAIN_S)  # the keeper is ending: then there is another, or the run is over
             else:

@@ -54,11 +54,10 @@ RAS_S = 2.5
 """Half of the time between two questions to NCCL (sensors/ras.py): no turn of threads for nothing each second."""
 
 FIRST_S = 5.0
+"""How long a question about the processes waits for the first sample of them."""
 
 LAST_WORDS_S = 1.0
 """How long a death waits for the log to be read, which may lie on a file system that hangs."""
-
-"""How long a question about the processes waits for the first sample of them."""
 
 RETRY_S = 5.0
 FOREVER_S = 86400.0

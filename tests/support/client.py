@@ -51,3 +51,11 @@ async def whole_log(session: Session) -> list[tuple[int, str]]:
         if part.at_end:
             return lines
         at = part.end
+
+
+async def assert_same_log(first: Session, second: Session) -> None:
+    """Both give the whole log of a server that is up, which may be asked something between the two readings."""
+    seen, later = await whole_log(first), await whole_log(second)
+    assert any("fired up" in text for _, text in seen)
+    assert later[: len(seen)] == seen
+    assert all('"GET /' in text for _, text in later[len(seen) :])

@@ -13,6 +13,8 @@ READ = 256 * 1024
 COMPLAINTS = 64 * 1024
 END_S = 5.0
 REAPED_TRIES = 100
+"""Looks, a hundredth of a second apart, whether the status of a killed child is known. One that is asleep in the kernel
+may not end at all: it is not waited for."""
 
 
 class ProcessChannel:
@@ -98,5 +100,6 @@ async def let_go(process: asyncio.subprocess.Process) -> None:
     if isinstance(to_child, asyncio.WriteTransport) and to_child.get_write_buffer_size():
         to_child.abort()  # closing it would wait until all is written
     transport.close()
-    await process.wait()
+    if process.returncode is not None:
+        await process.wait()
     await asyncio.sleep(0)  # in which the pipes are closed

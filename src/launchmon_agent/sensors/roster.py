@@ -116,18 +116,17 @@ class Roster:
 
     def _sort_in(self, member: Member) -> None:
         title = member.title
-        ours = title is not None and title.role in _MULTIPROCESSING
-        if title is not None and title.role == titles.SPAWNING:
-            ours = self._may_be_rank(member)
+        named = title is not None and title.role in _MULTIPROCESSING
+        ours = title is not None and named and (title.role != titles.SPAWNING or self._may_be_rank(member))
         if not ours and member in self._started:
             self._started.remove(member)  # an exec made it something else
         if member.is_launcher:
             member.name = Name(titles.LAUNCHER)
-        elif title is None or (title.role in _MULTIPROCESSING and not ours):
-            member.name = None
         elif ours:
             if member not in self._started:
                 self._started.append(member)
+        elif title is None or named:
+            member.name = None
         elif title.role == titles.LAUNCHER:
             member.name = Name(titles.HELPER)  # a server inside a server: sglang-router's workers
         else:

@@ -108,3 +108,19 @@ def test_a_script_is_never_asked(terminal: Terminal, monkeypatch: pytest.MonkeyP
         assert isinstance(asking.at_hand(), Nobody)
         monkeypatch.setattr("sys.stdin", tty)
         assert isinstance(asking.at_hand(), TerminalAsker)
+
+
+async def test_the_echo_is_off_before_a_secret_is_asked_for(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program answers at once."""
+    write = os.write
+
+    def answered_at_once(descriptor: int, data: bytes) -> int:
+        if b"Password" in data:
+            assert not terminal.echoes
+            terminal.type(b"sesame\n")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(asking.os, "write", answered_at_once)
+    assert await asyncio.wait_for(TerminalAsker(terminal.path).ask("Password:", secret=True), 10) == "sesame"

@@ -115,6 +115,22 @@ def test_report_notices_that_another_driver_has_taken_over(tmp_path: Path) -> No
     assert not second.taken_over()
 
 
+def test_a_report_is_written_though_its_directory_was_removed_just_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{DIRECTORY_PREFIX}x" / "gpus.json"
+    makedirs, removed = os.makedirs, iter((True,))
+
+    def made_and_removed(name: str, mode: int, *, exist_ok: bool) -> None:
+        makedirs(name, mode, exist_ok=exist_ok)
+        if next(removed, False):
+            os.rmdir(name)
+
+    monkeypatch.setattr(os, "makedirs", made_and_removed)
+    Report(str(path)).write([])
+    assert json.loads(path.read_text()) == {"gpus": []}
+
+
 class Contested(Report):
     """Another driver has always written since. Its launcher ends with the third report."""
 

@@ -187,8 +187,7 @@ async def test_a_failing_panel_says_so_and_the_others_go_on(
         await rig.tell()
         assert "✗ this panel failed (ValueError: seven is not a colour)" in rig.text("gpus").replace("\n", " ")
         await rig.tell()
-        own = [record for record in caplog.records if record.name.startswith("launchmon")]
-        assert len(own) == 1, "once, not every second"
+        assert len(caplog.records) == 1, "once, not every second"
         assert "TP7" in rig.text("ranks")
         monkeypatch.undo()
         await rig.tell()

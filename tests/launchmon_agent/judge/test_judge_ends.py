@@ -6,7 +6,10 @@ import signal
 
 import pytest
 
-from launchmon_agent.events import Action, GpuProcess
+from launchmon_agent.events import Action, Exit, GpuProcess, Process, Processes, Run
+from launchmon_agent.judge.verdict import judge
+from launchmon_agent.judge.window import EvidenceWindow
+from launchmon_agent.model import RunModel
 from tests.support.story import GIB, GPU_WORKS, LAUNCHER, LAUNCHER_PID, T0, Story
 
 AT_ONCE_S = 2.0
@@ -276,3 +279,22 @@ def test_an_ignored_import_error_is_none() -> None:
     told = Story(tp=2).up_to("ready").says(18, "TP0", "Ignore import error when loading sglang.srt.models.x: No module")
     assert "crashed" not in told.play(60).kinds
     assert LAUNCHER_PID == 100
+
+
+def test_a_rank_that_died_in_the_midst_of_a_look_is_judged_after_the_next() -> None:
+    """The launcher was looked at before the rank, and may have gone with it; the look took long."""
+    model, window = RunModel(), EvidenceWindow()
+    launcher, rank = Process(1, 1.0, "launcher"), Process(2, 1.0, "scheduler", rank="TP0")
+    for event in (
+        Run(T0, id="r", pid=1, start_time=1.0),
+        Processes(T0 + 1, (launcher, rank)),
+        Processes(T0 + 2, (launcher,)),
+        Exit(T0 + 2.1, 2, 1.0, "scheduler", "TP0", -9),
+    ):
+        model.fold(event)
+        window.fold(event)
+    assert judge(model, window, T0 + 4).verdict != "crashed"
+    later = Processes(T0 + 4, (launcher,))
+    model.fold(later)
+    window.fold(later)
+    assert judge(model, window, T0 + 4).verdict == "crashed"

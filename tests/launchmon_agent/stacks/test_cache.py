@@ -101,3 +101,22 @@ def test_the_places_in_their_order() -> None:
     odd = {"XDG_CACHE_HOME": "relative", "XDG_RUNTIME_DIR": "", "TMPDIR": "odd place"}
     assert cache.places(odd)[-2:] == [f"/dev/shm/{own}", f"/tmp/{own}"]
     assert all(os.path.isabs(path) for path in cache.places(odd))
+
+
+def test_a_program_that_another_threads_child_holds_open_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/true").read_bytes())
+    program.chmod(0o700)
+    held = os.open(program, os.O_WRONLY)
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            os.close(held)
+
+    monkeypatch.setattr(cache.time, "sleep", sleep)
+    assert cache.runs(str(program))
+    assert waited[:3] == [0.05] * 3  # and those of the subprocess module
